@@ -1,0 +1,72 @@
+import { issueId, repositoryId, repositoryOf } from './issue-key.ts'
+import { PHASES } from './phases.ts'
+import type { QueueEntry, QueueState } from './queue.ts'
+import { clampWait } from './timestamp.ts'
+
+/** Host-wide bounds on what may run at once (design §5). */
+export type Capacity = Readonly<{
+  /** `worker_parallelism`. */
+  parallelism: number
+  /** `max_runs_per_repo`; 0 = no limit. */
+  perRepository: number
+}>
+
+/** Entries that may be claimed now, in the order they will be: first queued, first served. */
+export function eligibleEntries(
+  queue: QueueState,
+  now: number,
+  capacity: Capacity,
+  longestWaitMs: number,
+): readonly QueueEntry[] {
+  const entries = Object.values(queue.entries)
+  const running = entries.filter((entry) => PHASES[entry.phase].slot)
+  let free = capacity.parallelism - running.length
+  const perRepository = new Map<string, number>()
+  for (const entry of running) count(perRepository, entry)
+
+  const chosen: QueueEntry[] = []
+  for (const entry of inOrder(entries)) {
+    if (free <= 0) break
+    if (!isDue(entry, now, longestWaitMs)) continue
+    const used = perRepository.get(repositoryId(repositoryOf(entry.key))) ?? 0
+    if (capacity.perRepository > 0 && used >= capacity.perRepository) continue
+    chosen.push(entry)
+    count(perRepository, entry)
+    free -= 1
+  }
+  return chosen
+}
+
+/** The queued entry that comes next, due or not, and when the first one is due. */
+export function nextHead(
+  queue: QueueState,
+  now: number,
+  longestWaitMs: number,
+): Readonly<{ head: QueueEntry | null; earliest: number | null }> {
+  const queued = inOrder(Object.values(queue.entries)).filter((entry) => entry.phase === 'queued')
+  const head = queued.find((entry) => isDue(entry, now, longestWaitMs)) ?? null
+  if (head !== null || queued.length === 0) return { head, earliest: null }
+  const waits = queued.map((entry) => clampWait(entry.nextAttemptAt, now, longestWaitMs) ?? now)
+  return { head: null, earliest: Math.min(...waits) }
+}
+
+function isDue(entry: QueueEntry, now: number, longestWaitMs: number): boolean {
+  if (entry.phase !== 'queued') return false
+  return (clampWait(entry.nextAttemptAt, now, longestWaitMs) ?? now) <= now
+}
+
+function inOrder(entries: readonly QueueEntry[]): readonly QueueEntry[] {
+  return entries
+    .filter((entry) => entry.phase === 'queued')
+    .sort((a, b) => compare(a.queuedAt, b.queuedAt) || compare(issueId(a.key), issueId(b.key)))
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+function count(counts: Map<string, number>, entry: QueueEntry): void {
+  const id = repositoryId(repositoryOf(entry.key))
+  counts.set(id, (counts.get(id) ?? 0) + 1)
+}

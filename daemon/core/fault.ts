@@ -1,0 +1,76 @@
+import { FAULTS, type FaultCode, type FaultSpec } from './fault-catalogue.ts'
+import { redact } from './redaction.ts'
+
+/** Facts that fill a fault's message and next step; values are shown to people, so never secrets. */
+export type FaultDetails = Readonly<Record<string, string | number | boolean | null | undefined>>
+
+const FAULT = Symbol.for('caduceus.fault')
+
+/**
+ * A typed fault: a code from the catalogue, the facts of this occurrence, and a next step.
+ * Message, details and next step are redacted when it is made, so whatever prints a fault later
+ * cannot leak what a foreign error carried (design §9).
+ */
+export class Fault extends Error {
+  readonly [FAULT] = true
+  readonly code: FaultCode
+  readonly details: FaultDetails
+  /** What to do next, one sentence. */
+  readonly next: string
+
+  constructor(code: FaultCode, details: FaultDetails, cause?: unknown) {
+    const spec: FaultSpec = FAULTS[code]
+    const shown = redactDetails(details)
+    super(fill(spec.message, shown), cause === undefined ? undefined : { cause })
+    this.name = 'Fault'
+    this.code = code
+    this.details = shown
+    this.next = fill(spec.next, shown)
+  }
+}
+
+/**
+ * The only way to make a fault.
+ * @param code a row of the catalogue
+ * @param details values for the `{placeholders}` of the row's message and next step
+ * @param cause the foreign error this one explains
+ */
+export function fault(code: FaultCode, details: FaultDetails = {}, cause?: unknown): Fault {
+  return new Fault(code, details, cause)
+}
+
+/** Whether a thrown value is a fault, also across module realms. */
+export function isFault(thrown: unknown): thrown is Fault {
+  return typeof thrown === 'object' && thrown !== null && FAULT in thrown
+}
+
+/** The fault itself, or the foreign error wrapped as `internal/unexpected`. */
+export function asFault(thrown: unknown): Fault {
+  if (isFault(thrown)) return thrown
+  return fault('internal/unexpected', { reason: describeThrown(thrown) }, thrown)
+}
+
+/** One line that says what went wrong and what to do next. */
+export function describeFault(thrown: unknown): string {
+  const known = asFault(thrown)
+  return known.next === '' ? known.message : `${known.message} ${known.next}`
+}
+
+/** The text of any thrown value, redacted and on one line. */
+export function describeThrown(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message : String(thrown)
+  return redact(text).replaceAll(/\s+/g, ' ').trim()
+}
+
+function redactDetails(details: FaultDetails): FaultDetails {
+  return Object.fromEntries(
+    Object.entries(details).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? redact(value) : value,
+    ]),
+  )
+}
+
+function fill(template: string, details: FaultDetails): string {
+  return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(details[name] ?? '?'))
+}

@@ -1,0 +1,100 @@
+import type { IssueKey } from './issue-key.ts'
+import type { Ticket } from './labels.ts'
+import type { PhaseEvent } from './transitions.ts'
+import type { Timestamp } from './timestamp.ts'
+
+/**
+ * How far a run has come. Each name is written only after what it says is durable, so whoever
+ * takes the run over knows what need not be done again (P§2, P§3).
+ */
+export const RUN_STAGES = {
+  starting: { meaning: 'claimed; no runner has taken over yet' },
+  owned: { meaning: 'a runner holds the claim' },
+  prepared: { meaning: 'tree, prompt and environment are ready' },
+  launched: { meaning: 'a supervisor was started; started.json tells whether it paid' },
+  publishing: { meaning: 'the result is valid and every outgoing text is frozen' },
+  ended: { meaning: 'the outcome is decided; only the queue and the clean-up are left' },
+  settled: { meaning: 'the queue knows; nothing is left to do' },
+} as const satisfies Record<string, { meaning: string }>
+
+export type RunStage = keyof typeof RUN_STAGES
+
+/** The publish stages, in order (design §9). */
+export const PUBLISH_STAGES = [
+  'committed',
+  'pushed',
+  'pr_created',
+  'commented',
+  'label_removed',
+  'closed',
+] as const satisfies readonly string[]
+
+export type PublishStage = (typeof PUBLISH_STAGES)[number]
+
+/** A process as it was when recorded; used to end it, never to judge that it lives (P§1). */
+export type RecordedProcess = Readonly<{
+  pid: number
+  startTicks: number
+  bootId: string
+  session: number
+}>
+
+/**
+ * A write that may or may not have taken effect (P§3). It is cleared by its success or by proof that
+ * nothing happened; left open it forbids a second try until the settle time has passed.
+ */
+export type Intent = Readonly<{
+  stage: PublishStage
+  attempt: number
+  /** GitHub's clock when it was about to be sent. */
+  serverTime: Timestamp
+  /** Our clock; the request is certainly over by then. */
+  deadlineAt: Timestamp
+  bootId: string
+}>
+
+/** Every outgoing text and date, decided before the first publish stage (design §9). */
+export type Publication = Readonly<{
+  commitMessage: string
+  /** Seconds since the epoch; makes the commit's object id a function of the journal. */
+  commitDateSeconds: number
+  pullTitle: string
+  pullBody: string
+  comment: string
+  actorId: number
+  actorLogin: string
+  treeOid: string | null
+  changedFiles: number
+}>
+
+export type Journal = Readonly<{
+  runId: string
+  key: IssueKey
+  ticket: Ticket
+  generation: number
+  /** 1 for the first worker attempt. */
+  attempt: number
+  dryRun: boolean
+  /** The build that began the run and must finish it (design §4). */
+  build: string
+  createdAt: Timestamp
+  /** Raised by every adoption; an owner that finds another number has lost the run. */
+  epoch: number
+  stage: RunStage
+  branch: string
+  base: Readonly<{ storePath: string; branch: string; oid: string }> | null
+  treePath: string
+  indexPath: string
+  /** The trigger label as the issue spells it. */
+  label: string
+  runner: RecordedProcess | null
+  supervisor: RecordedProcess | null
+  deadlineAt: Timestamp | null
+  publication: Publication | null
+  /** What each finished publish stage left: object id, number or comment id. */
+  markers: Readonly<Partial<Record<PublishStage, string>>>
+  intent: Intent | null
+  /** Nothing is to be done before this. */
+  notBefore: Timestamp | null
+  outcome: PhaseEvent | null
+}>

@@ -1,0 +1,38 @@
+// One comparison of labels everywhere (design §6): GitHub ignores case, and adds or drops emoji
+// variation selectors (U+FE0E, U+FE0F) as it pleases.
+
+const VARIATION_SELECTORS = /[\uFE0E\uFE0F]/gu
+
+/** The form in which two labels are compared. */
+export function normalizeLabel(label: string): string {
+  return label.normalize('NFC').replaceAll(VARIATION_SELECTORS, '').trim().toLowerCase()
+}
+
+export function isSameLabel(a: string, b: string): boolean {
+  return normalizeLabel(a) === normalizeLabel(b)
+}
+
+/** The label as the issue spells it, or null. Its spelling is the one to use in requests. */
+export function findLabel(labels: readonly string[], wanted: string): string | null {
+  return (
+    labels.find((label) => label === wanted) ??
+    labels.find((label) => isSameLabel(label, wanted)) ??
+    null
+  )
+}
+
+export type Ticket = 'code' | 'investigation'
+
+export type TriggerLabels = Readonly<Record<Ticket, string>>
+
+/** Which kind of ticket the labels of an issue ask for; both at once are ambiguous and not picked. */
+export function ticketOf(
+  labels: readonly string[],
+  triggers: TriggerLabels,
+): Ticket | 'ambiguous' | null {
+  const code = findLabel(labels, triggers.code) !== null
+  const investigation = findLabel(labels, triggers.investigation) !== null
+  if (code && investigation) return 'ambiguous'
+  if (code) return 'code'
+  return investigation ? 'investigation' : null
+}

@@ -1,0 +1,75 @@
+import type { IssueKey } from './issue-key.ts'
+import type { Ticket } from './labels.ts'
+import type { Phase } from './phases.ts'
+import type { Timestamp } from './timestamp.ts'
+
+/** A fault as it is remembered: dated, so that a reader can tell old from new. */
+export type RecordedError = Readonly<{ code: string; message: string; at: Timestamp }>
+
+/** Why an entry needs a human, and the exact next step. */
+export type Blocked = Readonly<{ source: string; hint: string }>
+
+/** One issue in the queue (design §5, §6). Stored as it is, in JSON. */
+export type QueueEntry = Readonly<{
+  key: IssueKey
+  phase: Phase
+  ticket: Ticket
+  /** Worker attempts used up in this generation. */
+  attempts: number
+  /** Infrastructure failures in a row, and since when; null after a success. */
+  degraded: Readonly<{ count: number; since: Timestamp }> | null
+  /** Times a run of this generation was cut off from outside. */
+  interruptions: number
+  /** Raised by a new labelling after an end; names which labelling a run answers. */
+  generation: number
+  /** Id of the `labeled` event that began this generation; null = not looked up yet. */
+  labeledEventId: number | null
+  /** The issue's `updated_at` when it was last looked at; spares requests for what did not change. */
+  seenUpdatedAt: Timestamp | null
+  /** The run that holds the entry while in_progress, else null. */
+  runId: string | null
+  lastRunId: string | null
+  pull: Readonly<{ number: number; url: string }> | null
+  nextAttemptAt: Timestamp | null
+  lastError: RecordedError | null
+  blocked: Blocked | null
+  queuedAt: Timestamp
+  updatedAt: Timestamp
+}>
+
+/** Entries by `issueId(key)`. */
+export type QueueState = Readonly<{ entries: Readonly<Record<string, QueueEntry>> }>
+
+export const EMPTY_QUEUE: QueueState = { entries: {} }
+
+export function newEntry(
+  key: IssueKey,
+  ticket: Ticket,
+  now: Timestamp,
+  seenUpdatedAt: Timestamp,
+): QueueEntry {
+  return {
+    key,
+    phase: 'queued',
+    ticket,
+    attempts: 0,
+    degraded: null,
+    interruptions: 0,
+    generation: 1,
+    labeledEventId: null,
+    seenUpdatedAt,
+    runId: null,
+    lastRunId: null,
+    pull: null,
+    nextAttemptAt: null,
+    lastError: null,
+    blocked: null,
+    queuedAt: now,
+    updatedAt: now,
+  }
+}
+
+/** The queue with one entry put in. */
+export function withEntry(queue: QueueState, id: string, entry: QueueEntry): QueueState {
+  return { ...queue, entries: { ...queue.entries, [id]: entry } }
+}

@@ -1,0 +1,159 @@
+import { backoffMs } from './backoff.ts'
+import { LIMITS } from './limits.ts'
+import type { Phase } from './phases.ts'
+import type { Blocked, QueueEntry, RecordedError } from './queue.ts'
+import { fromTimestamp, type Timestamp, toTimestamp } from './timestamp.ts'
+
+// The life of an entry. This table is the only place that knows which phase follows which
+// (design §6, R§4.3 corrected); `applyEvent` is the only writer of `phase`.
+//
+// run: the event counts only from the run that holds the entry. when: a condition on the entry.
+// attempts: what happens to the budget. wait: when it may be claimed again. keeps: what survives.
+
+type TransitionRow = Readonly<{
+  from: readonly Phase[]
+  on: string
+  when?: keyof typeof CONDITIONS
+  to: Phase
+  run: boolean
+  attempts: 'keep' | '+1' | 'zero'
+  wait: 'none' | 'backoff' | 'given'
+  error: 'keep' | 'set' | 'clear'
+}>
+
+export const TRANSITIONS = [
+  { from: ['queued'], on: 'claimed', to: 'in_progress', run: false, attempts: 'keep', wait: 'none', error: 'keep' },
+  { from: ['queued'], on: 'withdrawn', to: 'skipped', run: false, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'not-started', to: 'queued', run: true, attempts: 'keep', wait: 'none', error: 'keep' },
+  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-left', to: 'queued', run: true, attempts: '+1', wait: 'backoff', error: 'set' },
+  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-spent', to: 'failed', run: true, attempts: '+1', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'infrastructure-failed', when: 'not-degraded-too-long', to: 'queued', run: true, attempts: 'keep', wait: 'backoff', error: 'set' },
+  { from: ['in_progress'], on: 'infrastructure-failed', when: 'degraded-too-long', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'rate-limited', to: 'queued', run: true, attempts: 'keep', wait: 'given', error: 'set' },
+  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-left', to: 'queued', run: true, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-spent', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'withdrawn', to: 'skipped', run: true, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'blocked', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'previewed', to: 'previewed', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
+  { from: ['in_progress'], on: 'published', to: 'awaiting_review', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
+  { from: ['in_progress'], on: 'findings-posted', to: 'done', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
+  { from: ['awaiting_review'], on: 'merged', to: 'done', run: false, attempts: 'keep', wait: 'none', error: 'clear' },
+  { from: ['awaiting_review'], on: 'closed-unmerged', to: 'needs_attention', run: false, attempts: 'keep', wait: 'none', error: 'set' },
+  { from: ['previewed'], on: 'dry-run-ended', to: 'queued', run: false, attempts: 'keep', wait: 'none', error: 'clear' },
+  { from: ['done', 'failed', 'skipped', 'needs_attention'], on: 'relabelled', to: 'queued', run: false, attempts: 'zero', wait: 'none', error: 'clear' },
+] as const satisfies readonly TransitionRow[]
+
+export type EventName = (typeof TRANSITIONS)[number]['on']
+
+/** What happened to an entry. Only the fields its rows use are read. */
+export type PhaseEvent = Readonly<{
+  on: EventName
+  at: Timestamp
+  runId?: string
+  error?: RecordedError
+  blocked?: Blocked
+  notBefore?: Timestamp
+  pull?: Readonly<{ number: number; url: string }>
+  labeledEventId?: number
+  seenUpdatedAt?: Timestamp
+  ticket?: QueueEntry['ticket']
+  /** A random number in [0, 1) for the backoff. */
+  jitter?: number
+}>
+
+/** The configured numbers the conditions look at. */
+export type RetryPolicy = Readonly<{
+  /** `max_retries_per_issue`: all worker attempts, the first included. */
+  maxAttempts: number
+  backoffSeconds: number
+  /** `circuit_max_degraded_seconds`. */
+  maxDegradedSeconds: number
+}>
+
+const attemptsLeft = (entry: QueueEntry, policy: RetryPolicy): boolean =>
+  entry.attempts + 1 < policy.maxAttempts
+const degradedTooLong = (entry: QueueEntry, policy: RetryPolicy, at: Timestamp): boolean =>
+  entry.degraded !== null &&
+  fromTimestamp(at) - fromTimestamp(entry.degraded.since) > policy.maxDegradedSeconds * 1000
+const interruptionsLeft = (entry: QueueEntry): boolean =>
+  entry.interruptions < LIMITS.interruptions
+
+const CONDITIONS = {
+  'attempts-left': attemptsLeft,
+  'attempts-spent': (entry, policy) => !attemptsLeft(entry, policy),
+  'degraded-too-long': degradedTooLong,
+  'not-degraded-too-long': (entry, policy, at) => !degradedTooLong(entry, policy, at),
+  'interruptions-left': interruptionsLeft,
+  'interruptions-spent': (entry) => !interruptionsLeft(entry),
+} as const satisfies Record<
+  string,
+  (entry: QueueEntry, policy: RetryPolicy, at: Timestamp) => boolean
+>
+
+export type Applied = Readonly<{ kind: 'applied'; entry: QueueEntry }>
+export type Refused = Readonly<{ kind: 'refused'; reason: 'phase' | 'run' }>
+
+/** The entry after an event, or why the event does not count. Pure. */
+export function applyEvent(entry: QueueEntry, event: PhaseEvent, policy: RetryPolicy): Applied | Refused {
+  const rows: readonly TransitionRow[] = TRANSITIONS
+  const row = rows.find(
+    (candidate) =>
+      candidate.on === event.on &&
+      candidate.from.includes(entry.phase) &&
+      (candidate.when === undefined || CONDITIONS[candidate.when](entry, policy, event.at)),
+  )
+  if (row === undefined) return { kind: 'refused', reason: 'phase' }
+  if (row.run && event.runId !== entry.runId) return { kind: 'refused', reason: 'run' }
+
+  const startsOver = row.attempts === 'zero'
+  const attempts = { keep: entry.attempts, '+1': entry.attempts + 1, zero: 0 }[row.attempts]
+  const degraded = nextDegraded(entry, event, startsOver)
+  const interruptions = startsOver
+    ? 0
+    : entry.interruptions + (event.on === 'interrupted' && row.to === 'queued' ? 1 : 0)
+  const failures = Math.max(event.on === 'worker-failed' ? attempts : (degraded?.count ?? 1), 1)
+  const backoff = backoffMs(policy.backoffSeconds, failures, event.jitter ?? 0)
+
+  return {
+    kind: 'applied',
+    entry: {
+      ...entry,
+      phase: row.to,
+      ticket: event.ticket ?? entry.ticket,
+      attempts,
+      degraded,
+      interruptions,
+      generation: startsOver ? entry.generation + 1 : entry.generation,
+      labeledEventId: event.labeledEventId ?? entry.labeledEventId,
+      seenUpdatedAt: event.seenUpdatedAt ?? entry.seenUpdatedAt,
+      runId: row.to === 'in_progress' ? (event.runId ?? null) : null,
+      lastRunId: event.runId ?? entry.lastRunId,
+      pull: startsOver ? null : (event.pull ?? entry.pull),
+      nextAttemptAt: {
+        none: null,
+        given: event.notBefore ?? null,
+        backoff: toTimestamp(fromTimestamp(event.at) + backoff),
+      }[row.wait],
+      lastError: { keep: entry.lastError, set: event.error ?? null, clear: null }[row.error],
+      blocked: row.to === 'needs_attention' ? (event.blocked ?? null) : null,
+      queuedAt: startsOver ? event.at : entry.queuedAt,
+      updatedAt: event.at,
+    },
+  }
+}
+
+/** Infrastructure failures in a row; any other end of a run shows that the surroundings work. */
+function nextDegraded(
+  entry: QueueEntry,
+  event: PhaseEvent,
+  startsOver: boolean,
+): QueueEntry['degraded'] {
+  if (event.on === 'infrastructure-failed') {
+    return {
+      count: (entry.degraded?.count ?? 0) + 1,
+      since: entry.degraded?.since ?? event.at,
+    }
+  }
+  const unaffected: readonly EventName[] = ['claimed', 'not-started', 'rate-limited', 'interrupted']
+  return startsOver || !unaffected.includes(event.on) ? null : entry.degraded
+}

@@ -1,0 +1,23 @@
+// ESM throughout: swc strips types, jest runs the modules natively (node --experimental-vm-modules).
+const transform = {
+  '^.+\\.ts$': [
+    '@swc/jest',
+    {
+      jsc: { parser: { syntax: 'typescript' }, target: 'es2023' },
+      module: { type: 'es6' },
+      sourceMaps: 'inline',
+    },
+  ],
+}
+
+export default {
+  testEnvironment: 'node',
+  extensionsToTreatAsEsm: ['.ts'],
+  transform,
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/', '/test/long/', '/test/hermes/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/'],
+  setupFilesAfterEnv: ['<rootDir>/test/support/leave-no-trace.ts'],
+  reporters: ['default', '<rootDir>/test/support/summary-reporter.mjs'],
+  testTimeout: 60_000,
+}
