@@ -31,6 +31,11 @@ export const FAULTS = {
     message: 'The configuration {path} cannot be read: {reason}.',
     next: 'Mend the file or its permissions, then run: caduceus config validate',
   },
+  'config/no-section': {
+    class: 'config',
+    message: '{path} has no section "{section}:".',
+    next: 'Add the section with watched_repos, or write a configuration of its own.',
+  },
   'config/invalid': {
     class: 'config',
     message: 'The configuration {path} has {count} problem(s): {problems}',
@@ -56,6 +61,12 @@ export const FAULTS = {
     message: 'GitHub rejected the token ({status}).',
     next: 'Replace the token; it may have expired or been revoked.',
   },
+  'token/malformed': {
+    class: 'config',
+    message:
+      'The GitHub token holds a character that no token has (a space, a line break or the like).',
+    next: 'Set it again, without surrounding text.',
+  },
 
   // state
   'state/none': {
@@ -65,7 +76,7 @@ export const FAULTS = {
   },
   'state/corrupt': {
     class: 'state',
-    message: '{path} is not readable as state: {reason}. Its bytes were kept as {archive}.',
+    message: '{path} is not readable as state: {reason}. {kept}',
     next: 'Restore the file from a backup, or move it away to begin with an empty state.',
   },
   'state/format-of-original': {
@@ -82,6 +93,11 @@ export const FAULTS = {
     class: 'state',
     message: '{path} is a database with schema {found}; this version reads only {known}.',
     next: 'Use an empty state_dir; there is no migration from that schema.',
+  },
+  'state/directory-refused': {
+    class: 'config',
+    message: '{path} cannot be used to keep state: {reason}.',
+    next: 'Set state_dir to a directory of your own.',
   },
   'state/lock-busy': {
     class: 'infrastructure',
@@ -123,6 +139,11 @@ export const FAULTS = {
   'sys/process-timeout': {
     class: 'infrastructure',
     message: '{program} did not finish within {seconds} s and was ended.',
+    next: '',
+  },
+  'sys/process-aborted': {
+    class: 'interrupted',
+    message: '{program} was ended because it is no longer wanted.',
     next: '',
   },
   'sys/output-too-large': {
@@ -241,6 +262,21 @@ export const FAULTS = {
     message: 'The worker was ended after {seconds} s, its time limit.',
     next: 'Its output is in {transcript}; raise worker_timeout_seconds if it needs longer.',
   },
+  'worker/stalled': {
+    class: 'worker',
+    message: 'The worker was ended after {seconds} s without output or change.',
+    next: 'Its output is in {transcript}; raise worker_stall_seconds if it needs longer.',
+  },
+  'worker/transcript-failed': {
+    class: 'infrastructure',
+    message: 'The output of the worker could not be written to {transcript}: {reason}.',
+    next: 'Check free space there.',
+  },
+  'worker/supervisor-failed': {
+    class: 'infrastructure',
+    message: 'The supervisor of the worker failed: {reason}.',
+    next: '',
+  },
   'worker/reported-failure': {
     class: 'worker',
     message: 'The worker reported status "{status}": {summary}',
@@ -303,6 +339,11 @@ export const FAULTS = {
     message: 'The change breaks a rule of this installation: {reason}.',
     next: 'The work is kept at {tree}.',
   },
+  'publish/closed-unmerged': {
+    class: 'terminal',
+    message: 'Pull request #{number} was closed without being merged.',
+    next: 'Label {issue} again to try once more.',
+  },
   'publish/ambiguous': {
     class: 'terminal',
     message: '{what} exists more than once for this run.',
@@ -331,6 +372,11 @@ export const FAULTS = {
     class: 'internal',
     message: 'The demo did not reach its end: {reason}.',
     next: 'Everything is kept in {path}.',
+  },
+  'demo/refused': {
+    class: 'internal',
+    message: 'The embedded GitHub refused: {reason}.',
+    next: '',
   },
   'internal/unexpected': {
     class: 'internal',

@@ -1,7 +1,7 @@
 import type { IssueKey } from './issue-key.ts'
 import type { Ticket } from './labels.ts'
-import type { PhaseEvent } from './transitions.ts'
 import type { Timestamp } from './timestamp.ts'
+import type { PhaseEvent } from './transitions.ts'
 
 /**
  * How far a run has come. Each name is written only after what it says is durable, so whoever
@@ -10,9 +10,9 @@ import type { Timestamp } from './timestamp.ts'
 export const RUN_STAGES = {
   starting: { meaning: 'claimed; no runner has taken over yet' },
   owned: { meaning: 'a runner holds the claim' },
-  prepared: { meaning: 'tree, prompt and environment are ready' },
-  launched: { meaning: 'a supervisor was started; started.json tells whether it paid' },
-  publishing: { meaning: 'the result is valid and every outgoing text is frozen' },
+  launching: { meaning: 'the tree is ready; started.json tells whether a worker was started' },
+  finished: { meaning: 'the worker succeeded and its result is archived; nothing may lose it now' },
+  publishing: { meaning: 'every outgoing text is frozen' },
   ended: { meaning: 'the outcome is decided; only the queue and the clean-up are left' },
   settled: { meaning: 'the queue knows; nothing is left to do' },
 } as const satisfies Record<string, { meaning: string }>
@@ -30,6 +30,18 @@ export const PUBLISH_STAGES = [
 ] as const satisfies readonly string[]
 
 export type PublishStage = (typeof PUBLISH_STAGES)[number]
+
+/**
+ * What is published, and by which stages. A success without changes is told on the issue and nothing
+ * more (design §6, §9).
+ */
+export const PUBLISH_PLANS = {
+  code: ['committed', 'pushed', 'pr_created', 'commented', 'label_removed', 'closed'],
+  findings: ['commented', 'label_removed', 'closed'],
+  'no-changes': ['commented'],
+} as const satisfies Record<string, readonly PublishStage[]>
+
+export type PublishPlan = keyof typeof PUBLISH_PLANS
 
 /** A process as it was when recorded; used to end it, never to judge that it lives (P§1). */
 export type RecordedProcess = Readonly<{
@@ -55,6 +67,7 @@ export type Intent = Readonly<{
 
 /** Every outgoing text and date, decided before the first publish stage (design §9). */
 export type Publication = Readonly<{
+  plan: PublishPlan
   commitMessage: string
   /** Seconds since the epoch; makes the commit's object id a function of the journal. */
   commitDateSeconds: number
@@ -87,14 +100,16 @@ export type Journal = Readonly<{
   indexPath: string
   /** The trigger label as the issue spells it. */
   label: string
+  /** Id of the newest `labeled` event seen, which this generation answers; null = none was seen. */
+  labeledEventId: number | null
   runner: RecordedProcess | null
-  supervisor: RecordedProcess | null
-  deadlineAt: Timestamp | null
   publication: Publication | null
   /** What each finished publish stage left: object id, number or comment id. */
   markers: Readonly<Partial<Record<PublishStage, string>>>
   intent: Intent | null
   /** Nothing is to be done before this. */
   notBefore: Timestamp | null
+  /** Failures around us in a row since the worker finished, and since when; null after a stage succeeded. */
+  trouble: Readonly<{ count: number; since: Timestamp }> | null
   outcome: PhaseEvent | null
 }>

@@ -28,6 +28,11 @@ export const LIMITS = {
   httpBodyBytes: 10 * MIB,
   httpConcurrency: 10,
   redirects: 3,
+  httpCacheFileBytes: 2 * MIB,
+  httpCacheFiles: 2000,
+  httpCacheBytes: 256 * MIB,
+  /** What is shown of GitHub's own words. */
+  httpReasonCharacters: 300,
   /** Stored files. */
   queueBytes: 256 * MIB,
   metaBytes: 4 * MIB,
@@ -52,6 +57,8 @@ export const LIMITS = {
   backoffCapMs: 3_600_000,
   rateLimitCapMs: 3_600_000 + 60_000,
   secondaryLimitMs: 60_000,
+  /** Processes that waited for the same limit start again spread over this. */
+  rateLimitSpreadMs: 5_000,
   sweepMs: 3_600_000,
   pollOverlapMs: 120_000,
   ghTokenMs: 10_000,

@@ -17,9 +17,10 @@ export type TickOutcome = keyof typeof TICK_OUTCOMES
 
 /** What is remembered about polling one repository. */
 export type RepositoryMemory = Readonly<{
-  /** Changes before this (GitHub's clock) have been seen; null = never polled. */
-  since: Timestamp | null
-  /** Last poll by both labels, which finds everything whatever was missed. */
+  /**
+   * GitHub's clock at the last complete poll by both labels. Polls in between ask only for changes
+   * since then, by an address that stays the same and so costs nothing while nothing changes.
+   */
   sweptAt: Timestamp | null
   /** Why it is not polled, or why the last poll failed. */
   problem: RecordedError | null
@@ -51,7 +52,26 @@ export type Meta = Readonly<{
   /** Until when no request may be made, by any process. */
   wait: Readonly<{ kind: 'primary' | 'secondary' | 'retry-after'; until: Timestamp }> | null
   lastError: RecordedError | null
-  /** Entries in needs_attention that the operator was already told about, by issue id. */
+  /** Entries that needed attention before this were already told about (design §11). */
+  attentionToldAt: Timestamp | null
   repositories: Readonly<Record<string, RepositoryMemory>>
   diagnostics: readonly Diagnostic[]
 }>
+
+/** @param installationId a UUID of version 4, made once per state directory */
+export function newMeta(installationId: string): Meta {
+  return {
+    installationId,
+    lastTickStarted: null,
+    lastTickFinished: null,
+    lastPollStarted: null,
+    lastOutcome: null,
+    lastHttpStatus: null,
+    rateLimit: null,
+    wait: null,
+    lastError: null,
+    attentionToldAt: null,
+    repositories: {},
+    diagnostics: [],
+  }
+}

@@ -1,25 +1,33 @@
 // What must never reach a log, an error or GitHub: known secret values and everything shaped like one.
-// Patterns are written so that this file itself does not contain a token shape.
+// Patterns are written so that this file itself does not contain a token shape, and so that none of
+// them takes more than linear time: a worker decides what is in the texts they run over. A mask counts
+// as a whole value, so that a second pass changes nothing.
 
 const MASK = '<redacted>'
 
-/** Names whose value is a secret wherever they are assigned: NAME=value, NAME: value, "NAME": "value". */
-const SECRET_NAME =
-  /\b((?:[A-Za-z0-9_]*(?:GITHUB|GH)[A-Za-z0-9_]*(?:TOKEN|PAT)|[A-Z0-9_]*(?:API_KEY|SECRET|PASSWORD)|github_token)["']?\s*[=:]\s*)("[^"\n]*"|'[^'\n]*'|[^\s"',;]+)/g
+/** NAME=value, NAME: value, "NAME": "value", also inside a JSON string (\"NAME\": …), for names of secrets. */
+const ASSIGNMENT =
+  /((?<![A-Za-z0-9_])[A-Za-z0-9_]*(?:TOKEN|_PAT|API_KEY|SECRET|PASSWORD|github_token)\\*["']?[ \t]*[=:][ \t]*)(?:<redacted>|\\*"[^"\n]*"?|\\*'[^'\n]*'?|[^\s"',;]+)/g
+
+/** Not preceded by a part of a longer word; an escape before it (%3A, \n) is no part of the word. */
+const START = String.raw`(?:(?<![A-Za-z0-9_])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[bfnrt]))`
 
 /** Raw token shapes of GitHub and of the providers a worker uses. */
 const TOKEN_SHAPES = [
-  /\bgh[pousr]_[A-Za-z0-9]{20,255}/g,
-  /\bgithub_pat_[A-Za-z0-9_]{20,255}/g,
-  /\bsk-[A-Za-z0-9_-]{20,}/g,
-  /\bglpat-[A-Za-z0-9_-]{20,}/g,
-  /\bAKIA[A-Z0-9]{16}\b/g,
-  /\bxox[abprs]-[A-Za-z0-9-]{10,}/g,
+  /gh[pousr]_(?:[0-9]+_)?[A-Za-z0-9]{20,}[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]{10,})*/g,
+  /github_pat_[A-Za-z0-9_]{20,}/g,
+  new RegExp(`${START}(?:sk-|glpat-)[A-Za-z0-9_-]{20,}`, 'g'),
+  new RegExp(`${START}AKIA[A-Z0-9]{16}(?![A-Za-z0-9_])`, 'g'),
+  new RegExp(`${START}xox[abprs]-[A-Za-z0-9-]{10,}`, 'g'),
 ]
 
-const AUTHORIZATION = /(\bauthorization["']?\s*[:=]\s*["']?(?:(?:bearer|basic|token)\s+)?)[^\s"',;]+/gi
-const BEARER = /(\b(?:bearer|basic)\s+)[A-Za-z0-9+/_.~-]{16,}=*/gi
-const URL_USERINFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@:'"]*(?::[^\s/@'"]*)?@/gi
+const AUTHORIZATION =
+  /(\bauthorization\\*["']?[ \t]*[:=][ \t]*\\*["']?)(?:((?:digest|aws4-[a-z0-9-]+)[ \t]+)[^\n]+|((?:bearer|basic|token|negotiate|ntlm)[ \t]+)?(?:<redacted>|(?:[^\s"',;\\]|\\[^\s"'])+))/gi
+/** Prose goes on with a word after "basic"; a credential has capitals or digits in it. */
+const CREDENTIAL =
+  /(\b(?:[Bb]earer|BEARER|[Bb]asic|BASIC)[ \t]+)(?=[a-z+/_.~-]*[A-Z0-9])[A-Za-z0-9+/_.~-]{16,}=*/g
+/** Up to the last @ before the path, as URL parsers take it; slashes may be escaped as in JSON. */
+const URL_USERINFO = /(:\\?\/\\?\/)[^\s/?#'"]*@/g
 
 /**
  * Replaces secrets in a text by `<redacted>`: assignments to secret names, raw token shapes,
@@ -29,11 +37,17 @@ const URL_USERINFO = /(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@:'"]*(?::[^\s/@'"]*)?@/gi
  */
 export function redact(text: string, known: readonly string[] = []): string {
   let shown = text
-  for (const secret of known.flatMap(encodedForms)) shown = shown.replaceAll(secret, MASK)
+  // Longest first, so that a secret that begins another one does not leave the rest of it.
+  const forms = known.flatMap(encodedForms).sort((a, b) => b.length - a.length)
+  for (const form of new Set(forms)) shown = shown.replaceAll(form, MASK)
   shown = shown.replaceAll(URL_USERINFO, `$1${MASK}@`)
-  shown = shown.replaceAll(AUTHORIZATION, `$1${MASK}`)
-  shown = shown.replaceAll(BEARER, `$1${MASK}`)
-  shown = shown.replaceAll(SECRET_NAME, `$1${MASK}`)
+  shown = shown.replaceAll(
+    AUTHORIZATION,
+    (_, lead: string, listScheme: string | undefined, scheme: string | undefined) =>
+      `${lead}${listScheme ?? scheme ?? ''}${MASK}`,
+  )
+  shown = shown.replaceAll(CREDENTIAL, `$1${MASK}`)
+  shown = shown.replaceAll(ASSIGNMENT, `$1${MASK}`)
   for (const shape of TOKEN_SHAPES) shown = shown.replaceAll(shape, MASK)
   return shown
 }
@@ -41,13 +55,15 @@ export function redact(text: string, known: readonly string[] = []): string {
 /** The forms a secret takes on its way through URLs, JSON and basic authentication; short values are no secrets. */
 function encodedForms(secret: string): readonly string[] {
   if (secret.length < 8) return []
-  const forms = [
+  // Half of a surrogate pair has no URL form.
+  const inUrl = /\p{Surrogate}/u.test(secret) ? secret : encodeURIComponent(secret)
+  return [
     secret,
-    encodeURIComponent(secret),
+    inUrl,
+    inUrl.replaceAll(/%[0-9A-F]{2}/g, (escape) => escape.toLowerCase()),
     JSON.stringify(secret).slice(1, -1),
     ...base64Forms(secret),
   ]
-  return [...new Set(forms)].sort((a, b) => b.length - a.length)
 }
 
 /** Base64 of the secret at each of the three byte offsets it can have inside a longer encoded text. */
@@ -55,6 +71,7 @@ function base64Forms(secret: string): readonly string[] {
   return ['', 'x', 'xx'].flatMap((lead) => {
     const bytes = new TextEncoder().encode(lead + secret)
     const encoded = btoa(String.fromCharCode(...bytes)).replaceAll('=', '')
+    // The characters at both ends also depend on what stands beside the secret.
     const from = Math.ceil((lead.length * 8) / 6)
     const stable = encoded.slice(from, encoded.length - 1)
     return stable.length < 8 ? [] : [stable, stable.replaceAll('+', '-').replaceAll('/', '_')]
@@ -63,5 +80,5 @@ function base64Forms(secret: string): readonly string[] {
 
 /** Whether a value has the shape of a GitHub token; such a value never reaches a worker (design §7). */
 export function looksLikeGithubToken(value: string): boolean {
-  return /(?:^|[^A-Za-z0-9_])(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/.test(value)
+  return /gh[pousr]_(?:[0-9]+_)?[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}/.test(value)
 }

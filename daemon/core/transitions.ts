@@ -22,25 +22,183 @@ type TransitionRow = Readonly<{
 }>
 
 export const TRANSITIONS = [
-  { from: ['queued'], on: 'claimed', to: 'in_progress', run: false, attempts: 'keep', wait: 'none', error: 'keep' },
-  { from: ['queued'], on: 'withdrawn', to: 'skipped', run: false, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'not-started', to: 'queued', run: true, attempts: 'keep', wait: 'none', error: 'keep' },
-  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-left', to: 'queued', run: true, attempts: '+1', wait: 'backoff', error: 'set' },
-  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-spent', to: 'failed', run: true, attempts: '+1', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'infrastructure-failed', when: 'not-degraded-too-long', to: 'queued', run: true, attempts: 'keep', wait: 'backoff', error: 'set' },
-  { from: ['in_progress'], on: 'infrastructure-failed', when: 'degraded-too-long', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'rate-limited', to: 'queued', run: true, attempts: 'keep', wait: 'given', error: 'set' },
-  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-left', to: 'queued', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-spent', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'withdrawn', to: 'skipped', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'blocked', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'previewed', to: 'previewed', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['in_progress'], on: 'published', to: 'awaiting_review', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['in_progress'], on: 'findings-posted', to: 'done', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['awaiting_review'], on: 'merged', to: 'done', run: false, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['awaiting_review'], on: 'closed-unmerged', to: 'needs_attention', run: false, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['previewed'], on: 'dry-run-ended', to: 'queued', run: false, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['done', 'failed', 'skipped', 'needs_attention'], on: 'relabelled', to: 'queued', run: false, attempts: 'zero', wait: 'none', error: 'clear' },
+  {
+    from: ['queued'],
+    on: 'claimed',
+    to: 'in_progress',
+    run: false,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'keep',
+  },
+  {
+    from: ['queued'],
+    on: 'withdrawn',
+    to: 'skipped',
+    run: false,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'not-started',
+    to: 'queued',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'keep',
+  },
+  {
+    from: ['in_progress'],
+    on: 'worker-failed',
+    when: 'attempts-left',
+    to: 'queued',
+    run: true,
+    attempts: '+1',
+    wait: 'backoff',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'worker-failed',
+    when: 'attempts-spent',
+    to: 'failed',
+    run: true,
+    attempts: '+1',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'infrastructure-failed',
+    when: 'not-degraded-too-long',
+    to: 'queued',
+    run: true,
+    attempts: 'keep',
+    wait: 'backoff',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'infrastructure-failed',
+    when: 'degraded-too-long',
+    to: 'needs_attention',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'rate-limited',
+    to: 'queued',
+    run: true,
+    attempts: 'keep',
+    wait: 'given',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'interrupted',
+    when: 'interruptions-left',
+    to: 'queued',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'interrupted',
+    when: 'interruptions-spent',
+    to: 'needs_attention',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'withdrawn',
+    to: 'skipped',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'blocked',
+    to: 'needs_attention',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['in_progress'],
+    on: 'previewed',
+    to: 'previewed',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'clear',
+  },
+  {
+    from: ['in_progress'],
+    on: 'published',
+    to: 'awaiting_review',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'clear',
+  },
+  {
+    from: ['in_progress'],
+    on: 'findings-posted',
+    to: 'done',
+    run: true,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'clear',
+  },
+  {
+    from: ['awaiting_review'],
+    on: 'merged',
+    to: 'done',
+    run: false,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'clear',
+  },
+  {
+    from: ['awaiting_review'],
+    on: 'closed-unmerged',
+    to: 'needs_attention',
+    run: false,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'set',
+  },
+  {
+    from: ['previewed'],
+    on: 'dry-run-ended',
+    to: 'queued',
+    run: false,
+    attempts: 'keep',
+    wait: 'none',
+    error: 'clear',
+  },
+  {
+    from: ['done', 'failed', 'skipped', 'needs_attention'],
+    on: 'relabelled',
+    to: 'queued',
+    run: false,
+    attempts: 'zero',
+    wait: 'none',
+    error: 'clear',
+  },
 ] as const satisfies readonly TransitionRow[]
 
 export type EventName = (typeof TRANSITIONS)[number]['on']
@@ -75,8 +233,7 @@ const attemptsLeft = (entry: QueueEntry, policy: RetryPolicy): boolean =>
 const degradedTooLong = (entry: QueueEntry, policy: RetryPolicy, at: Timestamp): boolean =>
   entry.degraded !== null &&
   fromTimestamp(at) - fromTimestamp(entry.degraded.since) > policy.maxDegradedSeconds * 1000
-const interruptionsLeft = (entry: QueueEntry): boolean =>
-  entry.interruptions < LIMITS.interruptions
+const interruptionsLeft = (entry: QueueEntry): boolean => entry.interruptions < LIMITS.interruptions
 
 const CONDITIONS = {
   'attempts-left': attemptsLeft,
@@ -94,7 +251,11 @@ export type Applied = Readonly<{ kind: 'applied'; entry: QueueEntry }>
 export type Refused = Readonly<{ kind: 'refused'; reason: 'phase' | 'run' }>
 
 /** The entry after an event, or why the event does not count. Pure. */
-export function applyEvent(entry: QueueEntry, event: PhaseEvent, policy: RetryPolicy): Applied | Refused {
+export function applyEvent(
+  entry: QueueEntry,
+  event: PhaseEvent,
+  policy: RetryPolicy,
+): Applied | Refused {
   const rows: readonly TransitionRow[] = TRANSITIONS
   const row = rows.find(
     (candidate) =>

@@ -51,6 +51,12 @@ export function characters(text: string): number {
   return [...text].length
 }
 
+/** At most `max` characters, the last of them an ellipsis when something was left out. */
+export function shortenCharacters(text: string, max: number): string {
+  const all = [...text]
+  return all.length <= max ? text : `${all.slice(0, max - 1).join('')}…`
+}
+
 function fold(text: string): string {
   return text.normalize('NFKC').toLowerCase()
 }

@@ -1,0 +1,34 @@
+import { type Fault, fault } from '../core/fault.ts'
+import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
+import { findLabel, type Ticket, type TriggerLabels, ticketOf } from '../core/labels.ts'
+import type { GitHub, IssueSummary } from '../core/ports.ts'
+
+type LookedUp = Awaited<ReturnType<GitHub['issue']>>
+
+export type Wanted =
+  | Readonly<{ kind: 'wanted'; issue: IssueSummary; label: string }>
+  | Readonly<{ kind: 'withdrawn'; fault: Fault }>
+
+/**
+ * Whether an issue still asks for the run it was queued for (R§5.7 with the fuller check W16 misses).
+ * Withdrawn: gone, moved, closed, a pull request, the label removed, or both labels set.
+ */
+export function checkWanted(
+  key: IssueKey,
+  ticket: Ticket,
+  triggers: TriggerLabels,
+  issue: LookedUp,
+): Wanted {
+  const withdrawn = (reason: string): Wanted => ({
+    kind: 'withdrawn',
+    fault: fault('issue/withdrawn', { issue: formatIssue(key), reason }),
+  })
+  if (issue === null) return withdrawn('it was not found')
+  if (issue.movedTo !== null) return withdrawn(`it moved to ${formatRepository(issue.movedTo)}`)
+  if (issue.isPullRequest) return withdrawn('it is a pull request')
+  if (!issue.isOpen) return withdrawn('it was closed')
+  const label = findLabel(issue.labels, triggers[ticket])
+  if (label === null) return withdrawn('its label was removed')
+  if (ticketOf(issue.labels, triggers) === 'ambiguous') return withdrawn('it has both labels')
+  return { kind: 'wanted', issue, label }
+}

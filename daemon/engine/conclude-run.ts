@@ -1,0 +1,119 @@
+import { join } from 'node:path'
+import { classifyEnd, type EndVerdict } from '../core/classify-end.ts'
+import type { SupervisedRun } from '../core/executor.ts'
+import { fault } from '../core/fault.ts'
+import { formatIssue } from '../core/issue-key.ts'
+import type { Journal } from '../core/journal.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+import { removeFile, writeFileAtomic } from '../sys/files.ts'
+import { CONTROL_FILES } from '../worker/build-environment.ts'
+import { readResult } from '../worker/read-result.ts'
+import type { RunPorts } from './run-ports.ts'
+
+/** The runner was asked to leave; the worker goes on and the next tick adopts the run. */
+export type Left = Readonly<{ kind: 'left' }>
+
+/**
+ * Waits for the worker's end and judges it (design §6): exit 0 and a valid result, or an unknown exit
+ * with a valid result and no process left. The result is archived before anything else happens to it.
+ * Faults: worker/*, sys/unkillable, issue/withdrawn.
+ */
+export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Journal | Left> {
+  const run: SupervisedRun = {
+    runId: journal.runId,
+    directory: ports.layout.run(journal.runId).directory,
+    treePath: journal.treePath,
+  }
+  for (;;) {
+    const end = await ports.executor.watch(run, {
+      onHeartbeat: () => beat(ports, journal),
+      signal: ports.signal,
+    })
+    const verdict = classifyEnd(end, endFacts(ports, journal))
+    if (verdict.kind === 'unwatched') return { kind: 'left' }
+    removeFile(ports.layout.run(journal.runId).heartbeat)
+    if (verdict.kind === 'overdue') {
+      if (await ports.executor.killSupervisor(run)) continue
+      throw fault('sys/unkillable', { run: journal.runId })
+    }
+    if (end.kind === 'vanished') await sweep(ports, run)
+    return archive(ports, journal, verdict)
+  }
+}
+
+/** Processes of a vanished supervisor may still write: nothing is judged before they are gone (P§1). */
+async function sweep(ports: RunPorts, run: SupervisedRun): Promise<void> {
+  const swept = await ports.executor.sweep(run)
+  ports.log.warn('supervisor vanished', { runId: run.runId, sweep: swept.kind })
+  if (swept.kind === 'unkillable') throw fault('sys/unkillable', { run: run.runId })
+}
+
+function archive(ports: RunPorts, journal: Journal, verdict: EndVerdict): Journal {
+  const transcript = ports.layout.run(journal.runId).transcript
+  switch (verdict.kind) {
+    case 'failed':
+      throw fault(verdict.code, verdict.details)
+    case 'cancelled':
+      throw fault('issue/withdrawn', {
+        issue: formatIssue(journal.key),
+        reason: 'it was cancelled',
+      })
+    case 'not-started':
+      throw fault('worker/supervisor-failed', { reason: 'it ended before it started a worker' })
+    case 'read-result':
+      return archiveResult(ports, journal, transcript)
+    case 'unknown-exit':
+      try {
+        return archiveResult(ports, journal, transcript)
+      } catch {
+        // Without a valid result we cannot say whether the worker failed or was cut off.
+        throw fault(verdict.code, verdict.details)
+      }
+    default:
+      throw fault('internal/unexpected', { reason: `no way on from ${verdict.kind}` })
+  }
+}
+
+function archiveResult(ports: RunPorts, journal: Journal, transcript: string): Journal {
+  const { parsed, bytes } = readResult(join(journal.treePath, CONTROL_FILES.result), transcript)
+  if (parsed.kind === 'failure') {
+    const { status, summary } = parsed
+    throw fault('worker/reported-failure', { status, summary: firstLine(summary), transcript })
+  }
+  writeFileAtomic(ports.layout.run(journal.runId).result, bytes)
+  const finished: Journal = { ...journal, stage: 'finished' }
+  ports.journals.write(finished)
+  return finished
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n', 1)[0] ?? '').slice(0, 200)
+}
+
+function endFacts(ports: RunPorts, journal: Journal): Parameters<typeof classifyEnd>[1] {
+  const { worker } = ports.settings
+  return {
+    runId: journal.runId,
+    program: worker.command[0],
+    transcriptPath: ports.layout.run(journal.runId).transcript,
+    timeoutMs: worker.timeoutMs,
+    stallMs: worker.stallMs,
+  }
+}
+
+/** For people who look (`status`); never evidence of life (P§1). */
+function beat(ports: RunPorts, journal: Journal): void {
+  const paths = ports.layout.run(journal.runId)
+  const now = toTimestamp(ports.clock.now())
+  const heartbeat = {
+    format: 'caduceus-heartbeat',
+    version: 1,
+    runId: journal.runId,
+    issue: formatIssue(journal.key),
+    pid: ports.self.pid,
+    startedAt: journal.createdAt,
+    updatedAt: now,
+    transcript: paths.transcript,
+  }
+  writeFileAtomic(paths.heartbeat, `${JSON.stringify(heartbeat)}\n`)
+}

@@ -1,0 +1,55 @@
+import { asFault, type Fault } from '../core/fault.ts'
+import { FAULTS, type FaultClass } from '../core/fault-catalogue.ts'
+import { LIMITS } from '../core/limits.ts'
+import type { RecordedError } from '../core/queue.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+import type { EventName, PhaseEvent } from '../core/transitions.ts'
+
+/** What a fault of each class does to the issue (design §6). */
+const EVENT_OF_CLASS = {
+  worker: 'worker-failed',
+  infrastructure: 'infrastructure-failed',
+  'rate-limited': 'rate-limited',
+  interrupted: 'interrupted',
+  cancelled: 'withdrawn',
+  terminal: 'blocked',
+  config: 'infrastructure-failed',
+  state: 'infrastructure-failed',
+  usage: 'infrastructure-failed',
+  internal: 'infrastructure-failed',
+} as const satisfies Record<FaultClass, EventName>
+
+/** A fault as it is remembered in the queue and in the metadata. */
+export function recordError(thrown: unknown, now: number): RecordedError {
+  const known = asFault(thrown)
+  return { code: known.code, message: known.message, at: toTimestamp(now) }
+}
+
+/** The event that ends a run which met a fault. */
+export function eventOfFault(
+  thrown: unknown,
+  run: Readonly<{ runId: string; now: number; jitter: number }>,
+): PhaseEvent {
+  const known = asFault(thrown)
+  const until = waitOf(known, run.now)
+  return {
+    on: EVENT_OF_CLASS[FAULTS[known.code].class],
+    at: toTimestamp(run.now),
+    runId: run.runId,
+    error: recordError(known, run.now),
+    blocked: { source: known.code, hint: known.next },
+    jitter: run.jitter,
+    ...(until === null ? {} : { notBefore: toTimestamp(until) }),
+  }
+}
+
+/**
+ * The time a fault itself names (`untilMs`, which is spread over processes, or `until`), limited so that
+ * no clock can make us wait for ever.
+ */
+export function waitOf(known: Fault, now: number): number | null {
+  const { untilMs, until } = known.details
+  const at = typeof untilMs === 'number' ? untilMs : Date.parse(String(until))
+  if (Number.isNaN(at)) return null
+  return Math.min(Math.max(at, now), now + LIMITS.rateLimitCapMs)
+}

@@ -1,0 +1,116 @@
+import { join } from 'node:path'
+import { fault } from '../core/fault.ts'
+import { formatRepository, repositoryOf } from '../core/issue-key.ts'
+import type { Journal } from '../core/journal.ts'
+import { isSameLabel } from '../core/labels.ts'
+import type { TimelineEvent } from '../core/ports.ts'
+import { writeFileAtomic } from '../sys/files.ts'
+import { buildContext } from '../worker/build-context.ts'
+import { buildWorkerEnvironment, CONTROL_FILES } from '../worker/build-environment.ts'
+import { renderPrompt } from '../worker/render-prompt.ts'
+import { checkWanted } from './check-wanted.ts'
+import { resolveWorkerCommand } from './resolve-worker-command.ts'
+import type { RunPorts } from './run-ports.ts'
+
+/**
+ * Makes everything a worker needs and starts it: the issue as GitHub has it now, a tree at the default
+ * branch's tip, prompt and context in the tree, the environment. Repeatable until the worker starts.
+ * Faults: issue/withdrawn, clone/*, git/*, github/*, worker/command-*, worker/prompt-too-large …
+ */
+export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Journal> {
+  const { github, git, layout, settings, clock } = ports
+  const { key, runId, ticket } = journal
+  const repository = repositoryOf(key)
+  const argv = resolveWorkerCommand(settings.worker.command, ports.environment)
+
+  const [facts, found, comments, timeline, viewer] = await Promise.all([
+    github.repository(repository),
+    github.issue(key),
+    github.comments(key),
+    github.timeline(key),
+    github.viewer(),
+  ])
+  if (facts === null) throw fault('github/not-found', { what: formatRepository(repository) })
+  const wanted = checkWanted(key, ticket, settings.triggers, found)
+  if (wanted.kind === 'withdrawn') throw wanted.fault
+  const { issue, label } = wanted
+
+  const clone = await git.inspectClone(repository)
+  const base = await git.fetchBase(repository, clone, facts.defaultBranch)
+  const tree = await git.createTree(base, {
+    runId,
+    path: journal.treePath,
+    indexPath: journal.indexPath,
+    branch: journal.branch,
+  })
+
+  const contextJson = buildContext(
+    key,
+    issue,
+    comments.value,
+    timeline.value,
+    { ...settings.trust, ownId: viewer.id },
+    clock.now(),
+  )
+  const prompt = renderPrompt(ports.templates, {
+    key,
+    ticket,
+    title: issue.title,
+    body: issue.body,
+    labels: issue.labels,
+    branch: journal.branch,
+    contextJson,
+    protectedPaths: settings.policy.protectedPaths,
+    instruction: settings.worker.instruction,
+  })
+  writeFileAtomic(join(tree.path, CONTROL_FILES.prompt), prompt)
+  writeFileAtomic(join(tree.path, CONTROL_FILES.context), contextJson)
+
+  const launching: Journal = {
+    ...journal,
+    stage: 'launching',
+    base: { storePath: base.storePath, branch: base.branch, oid: base.oid },
+    label,
+    labeledEventId: newestLabeling(timeline.value, label),
+  }
+  ports.journals.write(launching)
+  const run = layout.run(runId)
+  await ports.executor.launch({
+    runId,
+    directory: run.directory,
+    treePath: tree.path,
+    argv,
+    environment: buildWorkerEnvironment(
+      ports.environment,
+      settings.worker.environmentAllowlist,
+      ports.secrets,
+      {
+        key,
+        title: issue.title,
+        body: issue.body,
+        labels: issue.labels,
+        contextJson,
+        treePath: tree.path,
+        runId,
+        branch: journal.branch,
+      },
+    ),
+    resultPath: join(tree.path, CONTROL_FILES.result),
+    transcriptPath: run.transcript,
+    transcriptMaxBytes: settings.worker.transcriptMaxBytes,
+    timeoutMs: settings.worker.timeoutMs,
+    completionGraceMs: settings.worker.completionGraceMs,
+    stallMs: settings.worker.stallMs,
+  })
+  return launching
+}
+
+/** The labelling this run answers; a newer one after its end asks for a new generation (design §6). */
+export function newestLabeling(timeline: readonly TimelineEvent[], label: string): number | null {
+  const ids = timeline
+    .filter(
+      ({ kind, label: name }) => kind === 'labeled' && name !== null && isSameLabel(name, label),
+    )
+    .map(({ id }) => id)
+  return ids.length === 0 ? null : Math.max(...ids)
+}

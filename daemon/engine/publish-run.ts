@@ -1,0 +1,67 @@
+import { fault } from '../core/fault.ts'
+import { formatIssue, repositoryOf } from '../core/issue-key.ts'
+import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+import type { EventName, PhaseEvent } from '../core/transitions.ts'
+import { runStages } from '../publish/run-stages.ts'
+import { checkWanted } from './check-wanted.ts'
+import { eventOfFault } from './outcome-of-fault.ts'
+import type { RunPorts } from './run-ports.ts'
+
+/** What a complete publication does to the issue. */
+const EVENT_OF_PLAN = {
+  code: 'published',
+  findings: 'findings-posted',
+  'no-changes': 'blocked',
+} as const satisfies Record<PublishPlan, EventName>
+
+/** Publishes what is frozen and decides the outcome. Faults: those of `runStages`. */
+export async function publishRun(ports: RunPorts, journal: Journal): Promise<Journal> {
+  const { publication } = journal
+  if (publication === null) {
+    throw fault('internal/unexpected', { reason: 'the journal has no publication' })
+  }
+  const published = await runStages(
+    { ...ports, bootId: ports.self.bootId },
+    {
+      policy: ports.settings.policy,
+      pushTimeoutMs: ports.settings.pushTimeoutMs,
+      withdrawn: async () => {
+        const { key, ticket } = journal
+        const issue = await ports.github.issue(key)
+        const wanted = checkWanted(key, ticket, ports.settings.triggers, issue)
+        return wanted.kind === 'withdrawn' ? wanted.fault : null
+      },
+    },
+    journal,
+    publication,
+  )
+  const ended: Journal = {
+    ...published,
+    stage: 'ended',
+    outcome: await outcomeOf(ports, published, publication),
+  }
+  ports.journals.write(ended)
+  return ended
+}
+
+async function outcomeOf(
+  ports: RunPorts,
+  journal: Journal,
+  publication: Publication,
+): Promise<PhaseEvent> {
+  const now = ports.clock.now()
+  const { runId } = journal
+  if (publication.plan === 'no-changes') {
+    return eventOfFault(fault('publish/no-changes', { issue: formatIssue(journal.key) }), {
+      runId,
+      now,
+      jitter: 0,
+    })
+  }
+  const event = { on: EVENT_OF_PLAN[publication.plan], at: toTimestamp(now), runId } as const
+  const number = journal.markers.pr_created
+  if (number === undefined) return event
+  const pull = await ports.github.pullRequest(repositoryOf(journal.key), Number(number))
+  return { ...event, pull: { number: Number(number), url: pull?.url ?? '' } }
+}

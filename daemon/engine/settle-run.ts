@@ -1,0 +1,54 @@
+import { fault } from '../core/fault.ts'
+import { formatIssue, issueId } from '../core/issue-key.ts'
+import type { Journal } from '../core/journal.ts'
+import { withEntry } from '../core/queue.ts'
+import { applyEvent, type EventName } from '../core/transitions.ts'
+import type { RunPorts } from './run-ports.ts'
+
+/**
+ * Outcomes after which the tree has served its purpose. All others keep it: it is the work of a worker
+ * that failed, or that a human has to look at (design §7).
+ */
+const TREE_NO_LONGER_NEEDED: ReadonlySet<EventName> = new Set([
+  'published',
+  'findings-posted',
+  'withdrawn',
+  'rate-limited',
+])
+
+/**
+ * Tells the queue how the run ended, then cleans up. The queue comes first: if we die in between, the
+ * next tick finds the outcome in the journal and tells it again, which changes nothing.
+ * Faults: state/*, sys/io.
+ */
+export async function settleRun(ports: RunPorts, journal: Journal): Promise<Journal> {
+  const { outcome } = journal
+  if (outcome === null) throw fault('internal/unexpected', { reason: 'the journal has no outcome' })
+  const id = issueId(journal.key)
+  const event = {
+    ...outcome,
+    ...(journal.labeledEventId === null ? {} : { labeledEventId: journal.labeledEventId }),
+  }
+  const phase = await ports.store.changeQueue((queue) => {
+    const entry = queue.entries[id]
+    if (entry === undefined) return { state: queue, value: null }
+    const applied = applyEvent(entry, event, ports.settings.retry)
+    // Refused: it was told before, or the operator has moved the entry since.
+    if (applied.kind === 'refused') return { state: queue, value: null }
+    return { state: withEntry(queue, id, applied.entry), value: applied.entry.phase }
+  })
+  ports.log.info('run settled', {
+    issue: formatIssue(journal.key),
+    runId: journal.runId,
+    event: event.on,
+    phase,
+    error: event.error?.message,
+    recovery_hint: event.blocked?.hint,
+  })
+  if (TREE_NO_LONGER_NEEDED.has(event.on)) {
+    await ports.git.removeTree({ path: journal.treePath, indexPath: journal.indexPath })
+  }
+  const settled: Journal = { ...journal, stage: 'settled' }
+  ports.journals.write(settled)
+  return settled
+}

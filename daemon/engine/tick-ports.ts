@@ -1,0 +1,31 @@
+import type { RecordedProcess } from '../core/journal.ts'
+import type { Claim, Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
+import type { StateLayout } from '../state/layout.ts'
+import type { TickSettings } from './settings.ts'
+
+/** Starts a detached runner for a claimed run and closes our copy of the claim (P§2). */
+export type StartRunner = (claim: Claim, runId: string) => Promise<void>
+
+/** Everything a tick works with. */
+export type TickPorts = Readonly<{
+  clock: Clock
+  log: Log
+  store: Store
+  journals: Journals
+  claims: Claims
+  github: GitHub
+  git: Git
+  layout: StateLayout
+  settings: TickSettings
+  startRunner: StartRunner
+  /** Ends what a dead runner has left running, such as a push (P§1). */
+  endLeftovers: (process: RecordedProcess) => void
+  newRunId: () => string
+  /** The build that this tick belongs to; a run keeps it. */
+  build: string
+  /** Our clock; nothing new is begun after it. */
+  deadlineAt: number
+}>
+
+/** What a part of a tick met, per repository or issue; it never stops the others. */
+export type TickProblem = Readonly<{ where: string; thrown: unknown }>

@@ -1,0 +1,148 @@
+import { addDiagnostics } from '../core/diagnostics.ts'
+import { isFault } from '../core/fault.ts'
+import { type Gate, judgeGate } from '../core/gate.ts'
+import { repositoryId } from '../core/issue-key.ts'
+import type { Meta, RepositoryMemory, TickOutcome } from '../core/meta.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+import { type DispatchReport, dispatch } from './dispatch.ts'
+import { type CloneReport, inspectClones } from './inspect-clones.ts'
+import { type IntakeReport, intake } from './intake.ts'
+import { recordError } from './outcome-of-fault.ts'
+import { type RecoveryReport, recover } from './recover.ts'
+import type { TickPorts, TickProblem } from './tick-ports.ts'
+import { watchPulls } from './watch-pulls.ts'
+
+// One tick: gate → recover → clones → intake → watch → dispatch → settle. It looks at what is true now
+// and moves it one step; it starts work and leaves. Called under the tick lock (design §5, §6).
+
+export type TickReport = Readonly<{
+  outcome: TickOutcome
+  /** Runs this tick started or took over; `run --wait` waits for them. */
+  runIds: readonly string[]
+  problems: readonly TickProblem[]
+}>
+
+const NO_DISPATCH: DispatchReport = { started: [], problems: [] }
+
+/** @param forced `run --now`: poll at once, and by both labels */
+export async function tick(ports: TickPorts, forced: boolean): Promise<TickReport> {
+  const { clock, store, settings, git } = ports
+  const startedAt = clock.now()
+  const gate = judgeGate(store.readMeta(), startedAt, settings.pollIntervalMs, forced)
+
+  const recovery = await recover(ports)
+  const clones = await inspectClones(git, settings.repositories)
+  const news = gate.pollIsDue ? await poll(ports, clones, startedAt, forced) : null
+  const watching = news === null ? [] : await watchPulls(ports, news.polls)
+  const usable = new Set(clones.usable.map(repositoryId))
+  const dispatched = isLimited(ports) ? NO_DISPATCH : await dispatch(ports, usable)
+
+  const problems = [
+    ...recovery.problems,
+    ...clones.problems,
+    ...(news?.problems ?? []),
+    ...watching,
+    ...dispatched.problems,
+  ]
+  const outcome = outcomeOf(ports, gate, news, [recovery, dispatched])
+  await settle(ports, { startedAt, outcome, clones, news, problems })
+  return { outcome, runIds: [...recovery.adopted, ...dispatched.started], problems }
+}
+
+async function poll(
+  ports: TickPorts,
+  clones: CloneReport,
+  startedAt: number,
+  forced: boolean,
+): Promise<IntakeReport> {
+  // Remembered first: a tick that dies while polling still counts for the cadence.
+  await ports.store.changeMeta((meta) => {
+    const at = toTimestamp(startedAt)
+    return { state: { ...meta, lastTickStarted: at, lastPollStarted: at }, value: undefined }
+  })
+  return intake(ports, clones.usable, forced)
+}
+
+function isLimited({ store, clock, settings }: TickPorts): boolean {
+  const gate = judgeGate(store.readMeta(), clock.now(), settings.pollIntervalMs, true)
+  return gate.limitedUntil !== null
+}
+
+function outcomeOf(
+  ports: TickPorts,
+  gate: Gate,
+  news: IntakeReport | null,
+  [recovery, dispatched]: readonly [RecoveryReport, DispatchReport],
+): TickOutcome {
+  if (recovery.adopted.length + dispatched.started.length > 0) return 'processed'
+  if (isLimited(ports)) return 'rate_limited'
+  if (news === null) return gate.pollIsDue ? 'idle_empty' : 'skipped_cadence'
+  const allFailed = news.polled === 0 && news.problems.length > 0
+  if (allFailed) return 'failed'
+  return news.unchanged ? 'idle304' : 'idle_empty'
+}
+
+type Settlement = Readonly<{
+  startedAt: number
+  outcome: TickOutcome
+  clones: CloneReport
+  news: IntakeReport | null
+  problems: readonly TickProblem[]
+}>
+
+/** Leaves what people read. A tick that did nothing leaves nothing, so that skips change no record. */
+async function settle(ports: TickPorts, settlement: Settlement): Promise<void> {
+  const { outcome, news, problems, startedAt } = settlement
+  for (const { where, thrown } of problems) {
+    const { code, message } = recordError(thrown, startedAt)
+    ports.log.warn('tick met a problem', { where, code, message })
+  }
+  ports.log.info('tick ended', {
+    outcome,
+    polled: news?.polled ?? 0,
+    enqueued: news?.enqueued ?? 0,
+  })
+  if (outcome === 'skipped_cadence' && problems.length === 0) return
+
+  const finishedAt = ports.clock.now()
+  await ports.store.changeMeta((meta) => ({
+    state: {
+      ...meta,
+      lastTickStarted: toTimestamp(startedAt),
+      lastTickFinished: toTimestamp(finishedAt),
+      lastOutcome: outcome,
+      lastError: lastError(problems, finishedAt),
+      repositories: memories(meta, settlement, finishedAt),
+      diagnostics: addDiagnostics(meta.diagnostics, news?.diagnostics ?? []),
+    },
+    value: undefined,
+  }))
+}
+
+/** Dated, and gone after a tick without problems (R§12 W15a). A rate limit is shown as such, not as an error. */
+function lastError(problems: readonly TickProblem[], now: number): Meta['lastError'] {
+  const worst = problems.find(
+    ({ thrown }) => !(isFault(thrown) && thrown.code === 'github/rate-limited'),
+  )
+  return worst === undefined ? null : recordError(worst.thrown, now)
+}
+
+/** Only watched repositories are remembered, so that nothing grows with history. */
+function memories(
+  meta: Meta,
+  { clones, news }: Settlement,
+  now: number,
+): Readonly<Record<string, RepositoryMemory>> {
+  const watched = [...clones.usable, ...clones.problems.map(({ repository }) => repository)]
+  const unusable = new Map(
+    clones.problems.map(({ repository, thrown }) => [repositoryId(repository), thrown]),
+  )
+  return Object.fromEntries(
+    watched.map((repository): [string, RepositoryMemory] => {
+      const id = repositoryId(repository)
+      const known = news?.memories[id] ?? meta.repositories[id] ?? { sweptAt: null, problem: null }
+      if (!unusable.has(id)) return [id, known]
+      return [id, { ...known, problem: recordError(unusable.get(id), now) }]
+    }),
+  )
+}

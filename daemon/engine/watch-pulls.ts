@@ -1,0 +1,74 @@
+import { fault } from '../core/fault.ts'
+import { issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
+import { LIMITS } from '../core/limits.ts'
+import type { PullRequest } from '../core/ports.ts'
+import { type QueueEntry, withEntry } from '../core/queue.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+import { applyEvent, type PhaseEvent } from '../core/transitions.ts'
+import { eachBounded } from './each-bounded.ts'
+import { recordError } from './outcome-of-fault.ts'
+import type { RepositoryPoll } from './poll-repository.ts'
+import type { TickPorts, TickProblem } from './tick-ports.ts'
+
+/**
+ * Pull requests that wait for a human: merged → done, closed unmerged → a human decides (design §6).
+ * Asked about only when the poll saw the pull request change, or was a sweep.
+ */
+export async function watchPulls(
+  ports: TickPorts,
+  polls: ReadonlyMap<string, RepositoryPoll>,
+): Promise<readonly TickProblem[]> {
+  const { entries } = ports.store.readQueue()
+  const awaiting = Object.values(entries).flatMap((entry) => {
+    if (entry.phase !== 'awaiting_review' || entry.pull === null) return []
+    const number = entry.pull.number
+    const poll = polls.get(repositoryId(repositoryOf(entry.key)))
+    const mayHaveChanged =
+      poll !== undefined && (poll.isSweep || poll.issues.some((issue) => issue.number === number))
+    return mayHaveChanged ? [{ entry, number }] : []
+  })
+  const problems: TickProblem[] = []
+  const events = new Map<string, PhaseEvent>()
+  await eachBounded(awaiting, LIMITS.httpConcurrency, async ({ entry, number }) => {
+    try {
+      const pull = await ports.github.pullRequest(repositoryOf(entry.key), number)
+      const event = pull === null ? null : eventOf(entry, pull, ports.clock.now())
+      if (event !== null) events.set(issueId(entry.key), event)
+    } catch (thrown) {
+      problems.push({ where: issueId(entry.key), thrown }) // looked at again by the next sweep
+    }
+  })
+  if (events.size > 0) await apply(ports, events)
+  return problems
+}
+
+function eventOf(entry: QueueEntry, pull: PullRequest, now: number): PhaseEvent | null {
+  const at = toTimestamp(now)
+  if (pull.merged) return { on: 'merged', at }
+  if (pull.state === 'open') return null
+  const closed = fault('publish/closed-unmerged', {
+    number: pull.number,
+    issue: issueId(entry.key),
+  })
+  return {
+    on: 'closed-unmerged',
+    at,
+    error: recordError(closed, now),
+    blocked: { source: closed.code, hint: closed.next },
+  }
+}
+
+async function apply(ports: TickPorts, events: ReadonlyMap<string, PhaseEvent>): Promise<void> {
+  await ports.store.changeQueue((queue) => {
+    let state = queue
+    for (const [id, event] of events) {
+      const entry = state.entries[id]
+      const applied = entry && applyEvent(entry, event, ports.settings.retry)
+      if (applied?.kind === 'applied') {
+        state = withEntry(state, id, applied.entry)
+        ports.log.info('pull request ended', { issue: id, event: event.on })
+      }
+    }
+    return { state, value: undefined }
+  })
+}

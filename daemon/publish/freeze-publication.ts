@@ -1,0 +1,134 @@
+import { fault } from '../core/fault.ts'
+import { formatIssue } from '../core/issue-key.ts'
+import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
+import { LIMITS } from '../core/limits.ts'
+import { neutralizePlain } from '../core/neutralize.ts'
+import type { Actor, CapturedTree } from '../core/ports.ts'
+import type { PublishPolicy } from '../core/publish-policy.ts'
+import { judgeVoice, type OutgoingText, shortenCharacters } from '../core/voice.ts'
+import { type MarkerKind, renderMarker } from './markers.ts'
+import { renderBody } from './render-body.ts'
+
+/** What the worker said, as the publication needs it. */
+export type Report = Readonly<{
+  summary: string
+  commitMessage: string
+  pullRequestTitle: string
+  artifacts: Readonly<Record<string, unknown>>
+}>
+
+/** The comment of each plan, and which texts leave with it. */
+const PLANS = {
+  code: { marker: 'completion', lead: '', texts: ['title', 'commit', 'body', 'comment'] },
+  findings: { marker: 'findings', lead: '', texts: ['comment'] },
+  'no-changes': {
+    marker: 'no-changes',
+    lead: 'No change was needed, or none could be made. Nothing was published.',
+    texts: ['comment'],
+  },
+} as const satisfies Record<
+  PublishPlan,
+  { marker: MarkerKind; lead: string; texts: readonly (keyof ReturnType<typeof outgoing>)[] }
+>
+
+/** Which marker the comment of a plan carries. */
+export function commentMarkerOf(journal: Journal, plan: PublishPlan): string {
+  const { runId, generation } = journal
+  return renderMarker({ kind: PLANS[plan].marker, runId, generation })
+}
+
+const REFERENCE = { finalize: 'Closes', merge: 'Closes', never: 'Refs' } as const
+
+/** Room left in a frozen comment for the line that names the pull request, known only later. */
+const LEAD_CHARACTERS = 200
+
+/**
+ * Every outgoing text and date of a run, decided once, before the first publish stage, so that a later
+ * process says the same (design §9). All of it passes the public-voice rule here.
+ * @param captured null when no commit is published
+ * @param now milliseconds since the epoch
+ * Faults: publish/forbidden-word, publish/too-long.
+ */
+export function freezePublication(
+  journal: Journal,
+  report: Report,
+  plan: PublishPlan,
+  captured: CapturedTree | null,
+  actor: Actor,
+  policy: PublishPolicy,
+  now: number,
+): Publication {
+  const { runId, generation, key } = journal
+  const shared = { summary: report.summary, artifacts: report.artifacts }
+  const submodules = captured?.submodulesKept ?? []
+  const publication = {
+    plan,
+    commitMessage: neutralizePlain(report.commitMessage).trim(),
+    commitDateSeconds: Math.floor(now / 1000),
+    pullTitle: shortenCharacters(
+      neutralizePlain(report.pullRequestTitle).trim(),
+      LIMITS.titleCharacters,
+    ),
+    pullBody: renderBody({
+      ...shared,
+      lead: `${REFERENCE[policy.closeIssue]} #${key.number}`,
+      lines: submodules.map((path) => `The submodule \`${path}\` stays where it was.`),
+      marker: renderMarker({ kind: 'pull-request', runId, generation }),
+      maxCharacters: LIMITS.bodyCharacters,
+    }),
+    comment: renderBody({
+      ...shared,
+      lead: PLANS[plan].lead,
+      lines: [],
+      marker: commentMarkerOf(journal, plan),
+      maxCharacters: LIMITS.bodyCharacters - LEAD_CHARACTERS,
+    }),
+    actorId: actor.id,
+    actorLogin: actor.login,
+    treeOid: captured?.treeOid ?? null,
+    changedFiles: captured?.changes.length ?? 0,
+  }
+  const texts = outgoing(publication)
+  requireVoice(
+    PLANS[plan].texts.map((name) => texts[name]),
+    policy.forbiddenStrings,
+    journal,
+  )
+  return publication
+}
+
+function outgoing(publication: Publication) {
+  const body = { limit: LIMITS.bodyCharacters, unit: 'characters' } as const
+  return {
+    title: {
+      where: 'pull request title',
+      text: publication.pullTitle,
+      limit: LIMITS.titleCharacters,
+      unit: 'characters',
+    },
+    commit: {
+      where: 'commit message',
+      text: publication.commitMessage,
+      limit: LIMITS.commitMessageBytes,
+      unit: 'bytes',
+    },
+    body: { where: 'pull request body', text: publication.pullBody, ...body },
+    comment: { where: 'comment', text: publication.comment, ...body },
+  } as const satisfies Record<string, OutgoingText>
+}
+
+function requireVoice(
+  texts: readonly OutgoingText[],
+  forbidden: readonly string[],
+  journal: Journal,
+): void {
+  const verdict = judgeVoice(texts, forbidden)
+  const kept = { tree: journal.treePath, issue: formatIssue(journal.key) }
+  if (verdict.kind === 'forbidden') {
+    throw fault('publish/forbidden-word', { where: verdict.where, word: verdict.word, ...kept })
+  }
+  if (verdict.kind === 'too-long') {
+    const { where, found, limit, unit } = verdict
+    throw fault('publish/too-long', { where, found, limit, unit, ...kept })
+  }
+}

@@ -1,0 +1,92 @@
+import picomatch from 'picomatch'
+import { fault } from '../core/fault.ts'
+import type { CapturedTree, TreeChange } from '../core/ports.ts'
+import type { PublishPolicy } from '../core/publish-policy.ts'
+
+type Breach = Readonly<{ class: 'policy' | 'worker'; reason: string }>
+type Rule = (changes: readonly TreeChange[], policy: PublishPolicy) => Breach | null
+
+const SYMBOLIC_LINK = '120000'
+const GITLINK = '160000'
+
+/**
+ * Rules on the written tree, which can no longer change (P§5, design §12). First breach wins.
+ * `worker`: the worker left something unusable. `policy`: a human has to decide.
+ */
+const RULES = [
+  function gitDirectory(changes) {
+    const bad = changes.find(({ path }) => path.split('/').some(isGitDirectoryName))
+    return bad ? { class: 'worker', reason: `${show(bad.path)} would be a git directory` } : null
+  },
+  function escapingLink(changes) {
+    const bad = changes.find(
+      ({ newMode, path, linkTarget }) =>
+        newMode === SYMBOLIC_LINK && linkTarget !== null && leavesTree(path, linkTarget),
+    )
+    return bad ? { class: 'worker', reason: `${show(bad.path)} links to outside the tree` } : null
+  },
+  function submodule(changes) {
+    const bad = changes.find(({ newMode }) => newMode === GITLINK)
+    return bad ? { class: 'worker', reason: `${show(bad.path)} is a repository of its own` } : null
+  },
+  function protectedPath(changes, policy) {
+    const isProtected = picomatch([...policy.protectedPaths], { dot: true, nocase: true })
+    const bad = policy.protectedPaths.length > 0 && changes.find(({ path }) => isProtected(path))
+    return bad
+      ? { class: 'policy', reason: `${show(bad.path)} is protected (protected_paths)` }
+      : null
+  },
+  function fileCount(changes, policy) {
+    const reason = `${changes.length} files changed, more than ${policy.maxChangedFiles} (max_changed_files)`
+    return changes.length > policy.maxChangedFiles ? { class: 'policy', reason } : null
+  },
+  function fileSize(changes, policy) {
+    const bad = changes.find(({ size }) => size > policy.maxFileBytes)
+    if (bad === undefined) return null
+    const reason = `${show(bad.path)} has ${bad.size} bytes, more than ${policy.maxFileBytes} (max_file_bytes)`
+    return { class: 'policy', reason }
+  },
+  function totalSize(changes, policy) {
+    const total = changes.reduce((sum, { size }) => sum + size, 0)
+    const reason = `${total} bytes changed, more than ${policy.maxDiffBytes} (max_diff_bytes)`
+    return total > policy.maxDiffBytes ? { class: 'policy', reason } : null
+  },
+] as const satisfies readonly Rule[]
+
+const FAULT_OF = { policy: 'publish/policy', worker: 'worker/tree-unusable' } as const
+
+/** Faults: worker/tree-unusable, publish/policy. Fine = returns. */
+export function judgeTree(captured: CapturedTree, policy: PublishPolicy, treePath: string): void {
+  for (const rule of RULES) {
+    const breach = rule(captured.changes, policy)
+    if (breach !== null) {
+      throw fault(FAULT_OF[breach.class], { reason: breach.reason, tree: treePath })
+    }
+  }
+}
+
+/** `.git` in the forms that some file system takes for it (git's own verify_path, R§8.2). */
+function isGitDirectoryName(component: string): boolean {
+  const folded = component
+    .normalize('NFKC')
+    .replaceAll(/[\u200B-\u200F\u202A-\u202E\u2060-\u206F\uFEFF]/gu, '')
+    .toLowerCase()
+    .replace(/[. ]+$/, '')
+    .replace(/:.*$/, '')
+  return folded === '.git' || folded === 'git~1'
+}
+
+function leavesTree(path: string, target: string): boolean {
+  if (target.startsWith('/')) return true
+  const at = path.split('/').slice(0, -1)
+  for (const part of target.split('/')) {
+    if (part === '..') {
+      if (at.pop() === undefined) return true
+    } else if (part !== '' && part !== '.') at.push(part)
+  }
+  return at[0] === '.git'
+}
+
+function show(path: string): string {
+  return JSON.stringify(path)
+}

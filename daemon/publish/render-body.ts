@@ -1,0 +1,68 @@
+import { LIMITS } from '../core/limits.ts'
+import { fenceMarkdown } from '../core/markdown-fence.ts'
+import { neutralizeMarkdown } from '../core/neutralize.ts'
+import { characters } from '../core/voice.ts'
+
+/**
+ * Parts of a body, top to bottom. Only `summary` and `artifacts` come from the worker; what must take
+ * effect stands in `lead`, above them, where an unclosed fence or comment of theirs cannot reach it.
+ */
+export type BodyParts = Readonly<{
+  lead: string
+  summary: string
+  /** Lines of ours below the summary. */
+  lines: readonly string[]
+  artifacts: Readonly<Record<string, unknown>>
+  marker: string
+  maxCharacters: number
+}>
+
+const CUT_NOTE = '\n\n*(The text was longer and has been cut.)*'
+
+/**
+ * A pull request body or comment within its limit. What is too long is cut from the summary,
+ * between characters; our own lines and the marker always stay (R§8.4). Same parts, same bytes.
+ */
+export function renderBody(parts: BodyParts): string {
+  const artifacts = renderArtifacts(parts.artifacts)
+  const tail = [...parts.lines, artifacts, parts.marker].filter((part) => part !== '')
+  const assemble = (summary: string): string =>
+    [parts.lead, summary, ...tail].filter((part) => part !== '').join('\n\n')
+
+  const summary = neutralizeMarkdown(parts.summary.trim())
+  const whole = assemble(summary)
+  const over = characters(whole) - parts.maxCharacters
+  if (over <= 0) return whole
+  const kept = [...summary].length - over - CUT_NOTE.length
+  return assemble([...summary].slice(0, Math.max(kept, 0)).join('') + CUT_NOTE)
+}
+
+/**
+ * Artifacts as pretty JSON with sorted keys, in a fence their text cannot close, size-limited; empty when
+ * there are none.
+ */
+function renderArtifacts(artifacts: Readonly<Record<string, unknown>>): string {
+  const count = Object.keys(artifacts).length
+  if (count === 0) return ''
+  const json = JSON.stringify(sortKeys(artifacts), null, 2)
+  const bytes = Buffer.byteLength(json)
+  const shown =
+    bytes <= LIMITS.artifactsRenderedBytes
+      ? json
+      : `${Buffer.from(json)
+          .subarray(0, LIMITS.artifactsRenderedBytes)
+          .toString('utf8')
+          .replace(/\uFFFD+$/u, '')}\n…`
+  const note = shown === json ? '' : ` – ${bytes} bytes, shown in part`
+  return `Artifacts (${count}${note}):\n\n${fenceMarkdown(shown, 'json')}`
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : Number(a > b)))
+      .map(([key, inner]) => [key, sortKeys(inner)]),
+  )
+}

@@ -1,0 +1,216 @@
+import { type Fault, fault } from '../core/fault.ts'
+import { repositoryOf } from '../core/issue-key.ts'
+import type { Journal, Publication, PublishStage } from '../core/journal.ts'
+import { findLabel, isSameLabel } from '../core/labels.ts'
+import type { Git, GitHub, PullRequest } from '../core/ports.ts'
+import { COMMIT_IDENTITY } from '../core/publish-policy.ts'
+import { fromTimestamp } from '../core/timestamp.ts'
+import { findComment } from './find-comment.ts'
+import { carriesMarker } from './markers.ts'
+
+/** What a look at the world says about a stage. A look that could not be completed throws instead. */
+export type Probe =
+  | Readonly<{ kind: 'found'; marker: string }>
+  | Readonly<{ kind: 'absent' }>
+  | Readonly<{ kind: 'contradiction'; fault: Fault }>
+
+/** A run at the point where a stage is probed or performed. */
+export type StageInput = Readonly<{
+  git: Git
+  github: GitHub
+  journal: Journal
+  publication: Publication
+  base: NonNullable<Journal['base']>
+}>
+
+export type Stage = Readonly<{
+  /** Leaves this machine, so it needs an intent; a local stage is repeated freely (P§3). */
+  remote: boolean
+  probe(input: StageInput): Promise<Probe>
+  /** Returns the marker to record. */
+  perform(input: StageInput): Promise<string>
+}>
+
+const ABSENT: Probe = { kind: 'absent' }
+
+const found = (marker: string): Probe => ({ kind: 'found', marker })
+
+/** The stages of P§3: found when, performed how. `run-stages.ts` walks them. */
+export const STAGES = {
+  committed: {
+    remote: false,
+    // Its id is a function of the journal, so committing again is the probe.
+    probe: async () => ABSENT,
+    perform: async ({ git, journal, publication, base }) =>
+      git.commitTree(base.storePath, {
+        treeOid: required(publication.treeOid, 'tree'),
+        parentOid: base.oid,
+        message: publication.commitMessage,
+        author: COMMIT_IDENTITY,
+        dateSeconds: publication.commitDateSeconds,
+        keepAs: journal.runId,
+      }),
+  },
+
+  pushed: {
+    remote: true,
+    probe: async ({ git, journal, base }) => {
+      const ours = markerOf(journal, 'committed')
+      const there = await git.remoteBranch(base.storePath, journal.branch)
+      if (there === null) return ABSENT
+      return there === ours
+        ? found(ours)
+        : { kind: 'contradiction', fault: foreign(journal, there) }
+    },
+    perform: async ({ git, journal, base }) => {
+      const oid = markerOf(journal, 'committed')
+      await git.pushNewBranch(base.storePath, oid, journal.branch)
+      return oid
+    },
+  },
+
+  pr_created: {
+    remote: true,
+    probe: async (input) => {
+      const pull = await findPull(input)
+      return pull === null ? ABSENT : found(String(pull.number))
+    },
+    perform: async (input) => {
+      const { github, journal, publication, base } = input
+      const repository = repositoryOf(journal.key)
+      const answer = await github.createPullRequest(repository, {
+        title: publication.pullTitle,
+        body: publication.pullBody,
+        headBranch: journal.branch,
+        baseBranch: base.branch,
+      })
+      if (answer.kind === 'created') return String(answer.pull.number)
+      const request = `creating the pull request of ${journal.branch}`
+      if (answer.kind === 'no-commits') {
+        throw fault('github/refused', {
+          request,
+          status: 422,
+          reason: 'no commits',
+          effect: 'none',
+        })
+      }
+      // GitHub has it, though the list may not show it yet (cases C7, C8).
+      const pull = await findPull(input)
+      if (pull !== null) return String(pull.number)
+      throw fault('github/bad-answer', {
+        request,
+        reason: 'it exists but is not listed',
+        effect: 'unknown',
+      })
+    },
+  },
+
+  commented: {
+    remote: true,
+    probe: async ({ github, journal, publication }) => {
+      const id = await findComment(github, journal, publication)
+      return id === null ? ABSENT : found(String(id))
+    },
+    perform: async ({ github, journal, publication }) => {
+      const body = `${pullLine(journal)}${publication.comment}`
+      return String((await github.createComment(journal.key, body)).id)
+    },
+  },
+
+  label_removed: {
+    remote: true,
+    probe: async ({ github, journal, publication }) => {
+      if (await didOurselves(github, journal, publication, 'unlabeled')) return found('removed')
+      const issue = await github.issue(journal.key)
+      const present = issue !== null && findLabel(issue.labels, journal.label) !== null
+      return present ? ABSENT : found('absent')
+    },
+    perform: async ({ github, journal }) => {
+      await github.removeLabel(journal.key, journal.label)
+      return 'removed'
+    },
+  },
+
+  closed: {
+    remote: true,
+    probe: async ({ github, journal, publication }) => {
+      if (await didOurselves(github, journal, publication, 'closed')) return found('closed')
+      const issue = await github.issue(journal.key)
+      return issue?.isOpen ? ABSENT : found('closed-already')
+    },
+    perform: async ({ github, journal }) => {
+      await github.closeIssue(journal.key)
+      return 'closed'
+    },
+  },
+} as const satisfies Record<PublishStage, Stage>
+
+/** The marker of a stage that must have been recorded. */
+export function markerOf(journal: Journal, stage: PublishStage): string {
+  return required(journal.markers[stage] ?? null, stage)
+}
+
+function required(value: string | null, what: string): string {
+  if (value !== null) return value
+  throw fault('internal/unexpected', { reason: `the journal has no ${what}` })
+}
+
+function foreign(journal: Journal, there: string): Fault {
+  const ours = markerOf(journal, 'committed')
+  return fault('git/foreign-branch', {
+    branch: journal.branch,
+    found: there,
+    expected: ours,
+    kept: `${ours} in ${journal.base?.storePath ?? ''}`,
+  })
+}
+
+/** Our pull request for the branch; GitHub's filter returns everything when it is malformed (P§3). */
+async function findPull({ github, journal, publication }: StageInput): Promise<PullRequest | null> {
+  const repository = repositoryOf(journal.key)
+  const facts = await github.repository(repository)
+  const { value } = await github.pullRequestsByHead(repository, journal.branch)
+  const ours = value.filter(
+    (pull) =>
+      pull.headBranch === journal.branch &&
+      pull.authorId === publication.actorId &&
+      (facts === null || pull.headRepositoryId === facts.id),
+  )
+  const marker = {
+    kind: 'pull-request',
+    runId: journal.runId,
+    generation: journal.generation,
+  } as const
+  const marked = ours.find((pull) => carriesMarker(pull.body, marker))
+  return marked ?? ours.find((pull) => pull.state === 'open') ?? null
+}
+
+function pullLine(journal: Journal): string {
+  const number = journal.markers.pr_created
+  return number === undefined ? '' : `Pull request #${number} is ready for review.\n\n`
+}
+
+/**
+ * After an open intent: whether our account did it since. A human's later reversal then stands, because
+ * the stage counts as done (P§3).
+ */
+async function didOurselves(
+  github: GitHub,
+  journal: Journal,
+  publication: Publication,
+  kind: 'unlabeled' | 'closed',
+): Promise<boolean> {
+  if (journal.intent === null) return false
+  const since = fromTimestamp(journal.intent.serverTime) - CLOCK_SLACK_MS
+  const { value } = await github.timeline(journal.key)
+  return value.some(
+    (event) =>
+      event.kind === kind &&
+      event.actorId === publication.actorId &&
+      event.createdAt >= since &&
+      (kind === 'closed' || (event.label !== null && isSameLabel(event.label, journal.label))),
+  )
+}
+
+/** GitHub's times have whole seconds, and its servers differ a little. */
+const CLOCK_SLACK_MS = 2_000

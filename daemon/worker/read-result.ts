@@ -1,0 +1,29 @@
+import { fault, isFault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
+import { readFileBounded } from '../sys/files.ts'
+import { type ParsedResult, parseResult } from './validate-result.ts'
+
+/**
+ * The result file of a run. The file is opened without following links and only when it is a regular
+ * file; no more than 1 MiB is read (R§7.2).
+ * @param transcript where the worker's output is; named in the faults
+ * Faults: worker/result-missing, worker/result-unreadable, worker/result-invalid.
+ */
+export function readResult(
+  path: string,
+  transcript: string,
+): { parsed: ParsedResult; bytes: Uint8Array } {
+  const bytes = readOrFault(path, transcript)
+  if (bytes === null) throw fault('worker/result-missing', { transcript })
+  return { parsed: parseResult(bytes, transcript), bytes }
+}
+
+function readOrFault(path: string, transcript: string): Uint8Array | null {
+  try {
+    return readFileBounded(path, LIMITS.resultBytes)
+  } catch (cause) {
+    // What the worker put there in place of a file is the worker's doing, not a fault around us.
+    const reason = isFault(cause) ? String(cause.details['reason'] ?? cause.message) : 'unknown'
+    throw fault('worker/result-unreadable', { reason: `it is ${reason}`, transcript }, cause)
+  }
+}

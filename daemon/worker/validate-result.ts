@@ -1,0 +1,166 @@
+import { fault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
+import { shortenCharacters } from '../core/voice.ts'
+import { findJsonHazard, type JsonHazard } from './strict-json.ts'
+
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
+export type JsonObject = Readonly<{ [name: string]: JsonValue }>
+
+/** What a worker left, checked (design §6, R§7.2 without `investigation`). */
+export type WorkerResult = Readonly<{
+  status: 'success'
+  summary: string
+  commitMessage: string
+  pullRequestTitle: string
+  artifacts: JsonObject
+}>
+
+export type ParsedResult =
+  | Readonly<{ kind: 'success'; result: WorkerResult }>
+  | Readonly<{ kind: 'failure'; status: string; summary: string }>
+
+// C0 and C1 controls and the line separators; \n \r \t are allowed where text may have lines.
+const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/u
+const CONTROL_BUT_LINES = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]/u
+const UNPAIRED_SURROGATE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
+
+type FieldRule = Readonly<{ required: boolean; problem: (value: JsonValue) => string | null }>
+
+const FIELDS = {
+  status: {
+    required: true,
+    problem: (value) => (typeof value === 'string' ? null : 'is not a text'),
+  },
+  summary: { required: true, problem: summaryProblem },
+  commit_message: { required: true, problem: commitMessageProblem },
+  pull_request_title: { required: true, problem: titleProblem },
+  artifacts: { required: false, problem: artifactsProblem },
+} as const satisfies Record<string, FieldRule>
+
+const HAZARDS = {
+  'duplicate-key': (hazard: JsonHazard) => `the key ${show(hazard)} stands twice`,
+  'reserved-key': (hazard: JsonHazard) => `the key ${show(hazard)} is not allowed`,
+  'too-deep': () => `it is nested deeper than ${LIMITS.resultDepth} levels`,
+} as const satisfies Record<JsonHazard['kind'], (hazard: JsonHazard) => string>
+
+/**
+ * A worker's result from the bytes of its file.
+ * Faults: worker/result-unreadable (not UTF-8 or not JSON), worker/result-invalid (naming the field).
+ */
+export function parseResult(bytes: Uint8Array, transcript = ''): ParsedResult {
+  const text = decode(bytes, transcript)
+  const hazard = findJsonHazard(text, LIMITS.resultDepth)
+  if (hazard !== null) throw invalid(HAZARDS[hazard.kind](hazard))
+  const value = parseJson(text, transcript)
+  if (!isObject(value)) throw invalid('it is not a JSON object')
+
+  const status = value['status']
+  if (typeof status === 'string' && status !== 'success') {
+    const summary = value['summary']
+    return {
+      kind: 'failure',
+      status: shorten(status),
+      summary: typeof summary === 'string' ? summary : '',
+    }
+  }
+  const rules: Readonly<Record<string, FieldRule>> = FIELDS
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(rules, name)) throw invalid(`it has the unknown field "${shorten(name)}"`)
+  }
+  for (const [name, rule] of Object.entries(rules)) {
+    const field = value[name]
+    if (field === undefined) {
+      if (rule.required) throw invalid(`the field ${name} is missing`)
+      continue
+    }
+    const problem = rule.problem(field)
+    if (problem !== null) throw invalid(`the field ${name} ${problem}`)
+  }
+  const textOf = (name: string): string => String(value[name])
+  const artifacts = value['artifacts']
+  return {
+    kind: 'success',
+    result: {
+      status: 'success',
+      summary: textOf('summary'),
+      commitMessage: textOf('commit_message'),
+      // A longer title from a file is cut, not refused (R§7.2).
+      pullRequestTitle: shortenCharacters(textOf('pull_request_title'), LIMITS.titleCharacters),
+      artifacts: artifacts !== undefined && isObject(artifacts) ? artifacts : {},
+    },
+  }
+}
+
+function decode(bytes: Uint8Array, transcript: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw fault('worker/result-unreadable', { reason: 'it is not UTF-8', transcript }, cause)
+  }
+}
+
+function parseJson(text: string, transcript: string): JsonValue {
+  try {
+    // JSON.parse returns exactly the JSON values.
+    return JSON.parse(text) as JsonValue
+  } catch (cause) {
+    throw fault('worker/result-unreadable', { reason: 'it is not JSON', transcript }, cause)
+  }
+}
+
+function summaryProblem(value: JsonValue): string | null {
+  const problem = textProblem(value)
+  if (problem !== null) return problem
+  return Buffer.byteLength(String(value)) > LIMITS.summaryBytes
+    ? `is longer than ${LIMITS.summaryBytes} bytes`
+    : null
+}
+
+function commitMessageProblem(value: JsonValue): string | null {
+  const problem = textProblem(value)
+  if (problem !== null) return problem
+  if (CONTROL_BUT_LINES.test(String(value))) return 'has a control character'
+  return Buffer.byteLength(String(value)) > LIMITS.commitMessageBytes
+    ? `is longer than ${LIMITS.commitMessageBytes} bytes`
+    : null
+}
+
+function titleProblem(value: JsonValue): string | null {
+  const problem = textProblem(value)
+  if (problem !== null) return problem
+  return CONTROL.test(String(value)) ? 'has a control character or more than one line' : null
+}
+
+function textProblem(value: JsonValue): string | null {
+  if (typeof value !== 'string') return 'is not a text'
+  if (value.trim() === '') return 'is blank'
+  if (value.includes('\0')) return 'has a NUL character'
+  return UNPAIRED_SURROGATE.test(value) ? 'has half a character (an unpaired surrogate)' : null
+}
+
+function artifactsProblem(value: JsonValue): string | null {
+  if (!isObject(value)) return 'is not an object'
+  const keys = Object.keys(value)
+  if (keys.length > LIMITS.artifacts) return `has more than ${LIMITS.artifacts} entries`
+  const isBad = (key: string): boolean =>
+    key === '' || Buffer.byteLength(key) > LIMITS.artifactKeyBytes || CONTROL.test(key)
+  return keys.some(isBad)
+    ? `has a key that is empty, longer than ${LIMITS.artifactKeyBytes} bytes or has a control character`
+    : null
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function invalid(reason: string): Error {
+  return fault('worker/result-invalid', { reason })
+}
+
+function show(hazard: JsonHazard): string {
+  return 'key' in hazard ? `"${shorten(hazard.key)}"` : ''
+}
+
+function shorten(text: string): string {
+  return shortenCharacters(text, 64)
+}
