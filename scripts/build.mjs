@@ -5,6 +5,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Plugin } from '@oclif/core'
 import { build } from 'esbuild'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -27,7 +28,8 @@ await build({
   outExtension: { '.js': '.mjs' },
   bundle: true,
   splitting: true,
-  chunkNames: 'parts/[name]-[hash]',
+  // In one folder with the entries: the program finds its own files from wherever a function lands.
+  chunkNames: 'part-[hash]',
   platform: 'node',
   target: 'node20',
   format: 'esm',
@@ -38,4 +40,22 @@ await build({
   },
   logLevel: 'warning',
 })
-writeFileSync(join(out, 'package.json'), `${JSON.stringify({ type: 'module' })}\n`)
+// oclif finds the commands in this package; the manifest spares loading them to know them.
+const oclifPackage = {
+  name: 'caduceus',
+  version,
+  type: 'module',
+  oclif: {
+    bin: 'caduceus',
+    commands: { strategy: 'explicit', target: './cli.mjs', identifier: 'COMMANDS' },
+    topicSeparator: ' ',
+    topics: { config: { description: 'Look at the configuration.' } },
+  },
+}
+const writeJson = (name, content) =>
+  writeFileSync(join(out, name), `${JSON.stringify(content, null, 2)}\n`)
+writeJson('package.json', oclifPackage)
+
+const plugin = new Plugin({ root: out, ignoreManifest: true, errorOnManifestCreate: true })
+await plugin.load()
+writeJson('oclif.manifest.json', plugin.manifest)

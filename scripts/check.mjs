@@ -7,7 +7,10 @@ const CHECKS = [
   { name: 'types', argv: [bin('tsc'), '-p', '.'] },
   { name: 'lint', argv: [bin('oxlint'), '--type-aware', '--deny-warnings'] },
   { name: 'format', argv: [bin('biome'), 'check', '.'] },
-  { name: 'architecture', argv: [bin('depcruise'), '--config', '.dependency-cruiser.mjs', 'daemon', 'commands'] },
+  {
+    name: 'architecture',
+    argv: [bin('depcruise'), '--config', '.dependency-cruiser.mjs', 'daemon', 'commands'],
+  },
   { name: 'dead code', argv: [bin('knip')] },
   { name: 'generated files', argv: ['node', 'scripts/generate.mjs', '--check'] },
   { name: 'shipped tree', argv: ['node', 'scripts/check-tree.mjs'] },

@@ -1,7 +1,7 @@
 import { issueId, repositoryId, repositoryOf } from './issue-key.ts'
 import { PHASES } from './phases.ts'
 import type { QueueEntry, QueueState } from './queue.ts'
-import { clampWait } from './timestamp.ts'
+import { plausibleWait } from './timestamp.ts'
 
 /** Host-wide bounds on what may run at once (design §5). */
 export type Capacity = Readonly<{
@@ -46,13 +46,13 @@ export function nextHead(
   const queued = inOrder(Object.values(queue.entries)).filter((entry) => entry.phase === 'queued')
   const head = queued.find((entry) => isDue(entry, now, longestWaitMs)) ?? null
   if (head !== null || queued.length === 0) return { head, earliest: null }
-  const waits = queued.map((entry) => clampWait(entry.nextAttemptAt, now, longestWaitMs) ?? now)
+  const waits = queued.map((entry) => plausibleWait(entry.nextAttemptAt, now, longestWaitMs) ?? now)
   return { head: null, earliest: Math.min(...waits) }
 }
 
 function isDue(entry: QueueEntry, now: number, longestWaitMs: number): boolean {
   if (entry.phase !== 'queued') return false
-  return (clampWait(entry.nextAttemptAt, now, longestWaitMs) ?? now) <= now
+  return (plausibleWait(entry.nextAttemptAt, now, longestWaitMs) ?? now) <= now
 }
 
 function inOrder(entries: readonly QueueEntry[]): readonly QueueEntry[] {

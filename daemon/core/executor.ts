@@ -1,4 +1,3 @@
-import type { RecordedProcess } from './journal.ts'
 import type { ExitReport } from './supervisor-files.ts'
 
 /** What it takes to find a supervised run again: the same for its runner and for an adopter. */
@@ -28,7 +27,7 @@ export type LaunchRequest = SupervisedRun &
   }>
 
 export type LaunchOutcome =
-  | Readonly<{ kind: 'launched'; supervisor: RecordedProcess }>
+  | Readonly<{ kind: 'launched' }>
   /** A supervisor of this run is alive, or one has started a worker before: watch it instead. */
   | Readonly<{ kind: 'already-launched' }>
 

@@ -124,7 +124,7 @@ export const FAULTS = {
   'sys/unsupported-platform': {
     class: 'config',
     message: 'Caduceus runs on Linux and macOS, not on {platform}.',
-    next: '',
+    next: 'Run it on one of these.',
   },
   'sys/io': {
     class: 'infrastructure',
@@ -198,7 +198,7 @@ export const FAULTS = {
   'clone/missing': {
     class: 'infrastructure',
     message: '{repo} has no clone at {path}.',
-    next: 'Clone it there: git clone {url} {path}',
+    next: 'Clone it there: git clone {url} {target}',
   },
   'clone/not-a-repository': {
     class: 'infrastructure',
@@ -208,12 +208,12 @@ export const FAULTS = {
   'clone/wrong-origin': {
     class: 'infrastructure',
     message: 'The clone {path} has origin {found}, not {repo} on {wanted}.',
-    next: 'Correct it: git -C {path} remote set-url origin {url}',
+    next: 'Correct it: git -C {target} remote set-url origin {url}',
   },
   'clone/no-origin': {
     class: 'infrastructure',
     message: 'The clone {path} has no remote named origin.',
-    next: 'Add it: git -C {path} remote add origin {url}',
+    next: 'Add it: git -C {target} remote add origin {url}',
   },
   'git/failed': {
     class: 'infrastructure',
@@ -229,6 +229,17 @@ export const FAULTS = {
     class: 'infrastructure',
     message: '{repo} has no default branch with a commit.',
     next: 'Push a first commit.',
+  },
+  'git/store-damaged': {
+    class: 'infrastructure',
+    message: 'The repository {path}, kept by the daemon, is damaged: {reason}.',
+    next: 'Move it away; it is made again from the clone and its origin.',
+  },
+  'git/stored-form': {
+    class: 'terminal',
+    message:
+      '{path} belongs to the filter "{filter}", and its new content is not in the form that is stored.',
+    next: 'The work is kept at {tree}; commit that file by hand.',
   },
   'git/foreign-branch': {
     class: 'terminal',
@@ -315,7 +326,7 @@ export const FAULTS = {
   'worker/context-too-large': {
     class: 'terminal',
     message: 'One event of {issue} alone exceeds the context limit of {maxBytes} bytes.',
-    next: '',
+    next: 'Shorten it on GitHub, then label the issue again.',
   },
 
   // publishing

@@ -58,8 +58,17 @@ export function describeFault(thrown: unknown): string {
 
 /** The text of any thrown value, redacted and on one line. */
 export function describeThrown(thrown: unknown): string {
-  const text = thrown instanceof Error ? thrown.message : String(thrown)
-  return redact(text).replaceAll(/\s+/g, ' ').trim()
+  return redact(textOf(thrown)).replaceAll(/\s+/g, ' ').trim()
+}
+
+function textOf(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message
+  try {
+    return String(thrown)
+  } catch {
+    // An object that cannot be turned into text; telling it must not throw in its place.
+    return 'something without a text was thrown'
+  }
 }
 
 function redactDetails(details: FaultDetails): FaultDetails {

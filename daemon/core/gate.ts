@@ -1,6 +1,6 @@
 import { LIMITS } from './limits.ts'
 import type { Meta } from './meta.ts'
-import { clampWait, fromTimestamp } from './timestamp.ts'
+import { fromTimestamp, plausibleWait } from './timestamp.ts'
 
 /** What a tick may do now. */
 export type Gate = Readonly<{
@@ -18,7 +18,7 @@ export type Gate = Readonly<{
  * @param forced `run --now`: the cadence is passed over, a rate limit is not
  */
 export function judgeGate(meta: Meta, now: number, pollIntervalMs: number, forced: boolean): Gate {
-  const waitUntil = clampWait(meta.wait?.until ?? null, now, LIMITS.rateLimitCapMs)
+  const waitUntil = plausibleWait(meta.wait?.until ?? null, now, LIMITS.rateLimitCapMs)
   const limitedUntil = waitUntil !== null && waitUntil > now ? waitUntil : null
   const last = meta.lastPollStarted === null ? null : fromTimestamp(meta.lastPollStarted)
   const nextByCadence = last === null || last > now ? now : last + pollIntervalMs * 0.9

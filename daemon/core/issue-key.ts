@@ -6,9 +6,9 @@ export type RepositoryName = Readonly<{ owner: string; name: string }>
 /** One issue of one repository. */
 export type IssueKey = Readonly<{ owner: string; name: string; number: number }>
 
-// GitHub: an owner is 1–39 letters, digits and single inner hyphens; a name is 1–100 of [A-Za-z0-9._-],
-// never "." or "..", never ending in ".git".
-const OWNER = /^[A-Za-z0-9](?:[A-Za-z0-9]|-(?=[A-Za-z0-9])){0,38}$/
+// GitHub: an owner is 1–39 letters, digits and inner hyphens (several in a row only in old accounts);
+// a name is 1–100 of [A-Za-z0-9._-], never "." or "..", never ending in ".git" (R§4.1).
+const OWNER = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?$/
 const NAME = /^[A-Za-z0-9._-]{1,100}$/
 const NUMBER = /^[1-9][0-9]{0,9}$/
 

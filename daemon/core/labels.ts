@@ -5,7 +5,8 @@ const VARIATION_SELECTORS = /[\uFE0E\uFE0F]/gu
 
 /** The form in which two labels are compared. */
 export function normalizeLabel(label: string): string {
-  return label.normalize('NFC').replaceAll(VARIATION_SELECTORS, '').trim().toLowerCase()
+  // Composed last: both a removed selector and a small letter can open the way to a composed form.
+  return label.replaceAll(VARIATION_SELECTORS, '').toLowerCase().normalize('NFC').trim()
 }
 
 export function isSameLabel(a: string, b: string): boolean {

@@ -39,6 +39,7 @@ export const LIMITS = {
   journalBytes: 4 * MIB,
   claimBytes: 4 * KIB,
   supervisorFileBytes: 256 * KIB,
+  logBytes: 20 * MIB,
   diagnostics: 20,
   diagnosticMessageBytes: 256,
   recentErrors: 10,

@@ -23,7 +23,7 @@ export type LogFields = Readonly<Record<string, unknown>>
 /** What a transaction leaves: the next state (the same object = nothing to write) and a value for the caller. */
 export type Change<State, T> = Readonly<{ state: State; value: T }>
 
-/** The durable queue and metadata; both backends pass test/contract/store.contract.ts (design §5). */
+/** The durable queue and metadata; both backends pass test/contract/store-contract.ts (design §5). */
 export type Store = {
   /** A consistent copy; no lock is kept, nothing is touched. Faults: state/*. */
   readQueue(): QueueState
@@ -223,7 +223,7 @@ export type CommitRequest = Readonly<{
   author: Readonly<{ name: string; email: string }>
   /** Seconds since the epoch, UTC; fixed in the journal so that the object id is a function of it. */
   dateSeconds: number
-  /** Keeps the commit from being collected: refs/runs/<run id> in the store. */
+  /** The ref in the store that keeps the commit from being collected: `refs/runs/<run id>`. */
   keepAs: string
 }>
 

@@ -12,11 +12,12 @@ export function fromTimestamp(timestamp: Timestamp): number {
 }
 
 /**
- * A stored waiting time, limited to what it can rightly be: a clock that jumped must neither
- * starve nor burst (design §5).
- * @param maxMs the longest wait that could have been stored at `now`
+ * A stored waiting time in milliseconds since the epoch, or null when there is none or it cannot be
+ * right: no wait is longer than `maxMs`, so one that seems to be shows that the clock was set back, and
+ * going on finds the truth. A clock that jumped must not starve anything (design §5).
  */
-export function clampWait(until: Timestamp | null, now: number, maxMs: number): number | null {
+export function plausibleWait(until: Timestamp | null, now: number, maxMs: number): number | null {
   if (until === null) return null
-  return Math.min(fromTimestamp(until), now + maxMs)
+  const at = fromTimestamp(until)
+  return at - now > maxMs ? null : at
 }

@@ -8,7 +8,7 @@ import { fromTimestamp, type Timestamp, toTimestamp } from './timestamp.ts'
 // (design §6, R§4.3 corrected); `applyEvent` is the only writer of `phase`.
 //
 // run: the event counts only from the run that holds the entry. when: a condition on the entry.
-// attempts: what happens to the budget. wait: when it may be claimed again. keeps: what survives.
+// attempts: what happens to the budget. wait: when it may be claimed again. error: what is remembered.
 
 type TransitionRow = Readonly<{
   from: readonly Phase[]
@@ -265,6 +265,9 @@ export function applyEvent(
   )
   if (row === undefined) return { kind: 'refused', reason: 'phase' }
   if (row.run && event.runId !== entry.runId) return { kind: 'refused', reason: 'run' }
+  // An entry held by no run would accept no event ever after.
+  const namesNoRun = row.to === 'in_progress' && event.runId === undefined
+  if (namesNoRun) return { kind: 'refused', reason: 'run' }
 
   const startsOver = row.attempts === 'zero'
   const attempts = { keep: entry.attempts, '+1': entry.attempts + 1, zero: 0 }[row.attempts]

@@ -3,7 +3,7 @@ import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Claim } from '../core/ports.ts'
 import { type QueueEntry, withEntry } from '../core/queue.ts'
-import { clampWait, toTimestamp } from '../core/timestamp.ts'
+import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import { applyEvent } from '../core/transitions.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 
@@ -54,7 +54,7 @@ async function adopt(ports: TickPorts, entry: QueueEntry, runId: string): Promis
 
 function isDue(ports: TickPorts, journal: Journal | null): boolean {
   const now = ports.clock.now()
-  const until = clampWait(journal?.notBefore ?? null, now, LIMITS.rateLimitCapMs)
+  const until = plausibleWait(journal?.notBefore ?? null, now, LIMITS.rateLimitCapMs)
   return until === null || until <= now
 }
 

@@ -48,7 +48,7 @@ export const STAGES = {
         message: publication.commitMessage,
         author: COMMIT_IDENTITY,
         dateSeconds: publication.commitDateSeconds,
-        keepAs: journal.runId,
+        keepAs: `refs/runs/${journal.runId}`,
       }),
   },
 

@@ -1,0 +1,37 @@
+import { Flags } from '@oclif/core'
+import { buildOfThisProgram } from '../daemon/app/build.ts'
+import { BaseCommand } from './base-command.ts'
+
+export default class Demo extends BaseCommand {
+  static override summary = 'See the whole job done, on this machine alone.'
+  static override description =
+    'Makes a small repository with a failing test, an embedded GitHub and a labelled issue, and lets the ' +
+    'real program turn the issue into a pull request. Needs no token, no network and no configuration.'
+  static override examples = ['<%= config.bin %> demo', '<%= config.bin %> demo --fail --keep DIR']
+  static override flags = {
+    investigate: Flags.boolean({ summary: 'An investigation ticket: findings, no pull request.' }),
+    'dry-run': Flags.boolean({
+      summary: 'The worker runs, nothing is published; shows the report.',
+    }),
+    fail: Flags.boolean({ summary: 'The worker fails; shows the retry budget.' }),
+    keep: Flags.string({ summary: 'Keep everything in this folder.', helpValue: 'DIR' }),
+  }
+
+  async run(): Promise<unknown> {
+    const { flags } = await this.parse(Demo)
+    const { runDemo } = await import('../daemon/app/demo.ts')
+    const report = await runDemo(
+      buildOfThisProgram(),
+      {
+        investigate: flags.investigate,
+        dryRun: flags['dry-run'],
+        fail: flags.fail,
+        keep: flags.keep ?? null,
+      },
+      (line) => {
+        if (!this.jsonEnabled()) this.log(line)
+      },
+    )
+    return report
+  }
+}

@@ -1,0 +1,76 @@
+import type { Journals } from '../core/ports.ts'
+import { openJournals } from '../state/journals.ts'
+import { layoutOf } from '../state/layout.ts'
+import { readFileBounded } from '../sys/files.ts'
+
+/** What people are told as a run reaches a stage. */
+const STAGE_LINES: Readonly<Record<string, string>> = {
+  starting: 'claimed the issue',
+  owned: 'a detached runner took over',
+  launching: 'made an isolated tree and started the worker under its supervisor',
+  finished: 'the worker succeeded; its result is archived',
+  publishing: 'checked the change and froze every outgoing text',
+}
+
+const MARKER_LINES: Readonly<Record<string, string>> = {
+  committed: 'committed',
+  pushed: 'pushed the branch',
+  pr_created: 'opened pull request #',
+  commented: 'commented on the issue',
+  label_removed: 'removed the label',
+  closed: 'closed the issue',
+}
+
+const TRANSCRIPT_BYTES = 1024 * 1024
+
+/**
+ * Tells each thing about the runs of a state directory once, in order, as it is seen: stages, publish
+ * markers and the worker's own output. Call the returned function again and again.
+ */
+export function followRuns(
+  stateDir: string,
+  tell: (line: string, origin: 'daemon' | 'worker') => void,
+): () => void {
+  const journals = openJournals(stateDir)
+  const layout = layoutOf(stateDir)
+  const told = new Set<string>()
+  const shown = new Map<string, number>()
+  const once = (id: string, line: string): void => {
+    if (told.has(id)) return
+    told.add(id)
+    tell(line, 'daemon')
+  }
+  return () => {
+    for (const runId of journals.list()) {
+      const journal = readOrNull(journals, runId)
+      if (journal === null) continue
+      if (journal.stage in STAGE_LINES)
+        once(`${runId} ${journal.stage}`, STAGE_LINES[journal.stage] ?? '')
+      const transcript = readFileBounded(layout.run(runId).transcript, TRANSCRIPT_BYTES)
+      const text = transcript?.toString('utf8') ?? ''
+      const end = text.lastIndexOf('\n') + 1
+      for (const line of text
+        .slice(shown.get(runId) ?? 0, end)
+        .split('\n')
+        .slice(0, -1)) {
+        tell(line, 'worker')
+      }
+      shown.set(runId, end)
+      for (const [stage, marker] of Object.entries(journal.markers)) {
+        const line = MARKER_LINES[stage] ?? stage
+        once(`${runId} ${stage}`, line.endsWith('#') ? line + marker : line)
+      }
+      if (journal.stage === 'settled' && journal.outcome?.error !== undefined) {
+        once(`${runId} error`, journal.outcome.error.message)
+      }
+    }
+  }
+}
+
+function readOrNull(journals: Journals, runId: string): ReturnType<Journals['read']> {
+  try {
+    return journals.read(runId)
+  } catch {
+    return null // shown by status; a demonstration goes on
+  }
+}

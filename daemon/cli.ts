@@ -1,0 +1,16 @@
+import { flush, handle, run } from '@oclif/core'
+import { buildOfThisProgram } from './app/build.ts'
+
+/** Runs one command line. Sets the exit code; faults are told by the commands themselves. */
+export async function runCommandLine(argv: readonly string[]): Promise<void> {
+  const { dist } = buildOfThisProgram()
+  try {
+    await run([...argv], { root: dist })
+    await flush()
+  } catch (error) {
+    await handle(error instanceof Error ? error : new Error(String(error), { cause: error }))
+  }
+}
+
+/** For the manifest and oclif's explicit command discovery. */
+export { COMMANDS } from '../commands/commands.ts'

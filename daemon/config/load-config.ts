@@ -1,0 +1,132 @@
+import { describeThrown, type Fault, fault, isFault } from '../core/fault.ts'
+import { checkDocument } from './check-document.ts'
+import type { Config } from './config.ts'
+import { type EffectiveValue, effectiveValues } from './effective-values.ts'
+import { type ConfigSource, type FoundSource, findSource } from './find-source.ts'
+import { makeConfig } from './make-config.ts'
+import { describeProblem, type Problem } from './problem.ts'
+import type { ConfigFiles } from './read-yaml.ts'
+import { ADVICE, RULES, type RuleContext, type Seen } from './rules.ts'
+import type { ConfigFile } from './schema.ts'
+
+type Environment = Readonly<Record<string, string>>
+
+export type LoadedConfig = Readonly<{
+  config: Config
+  source: ConfigSource
+  /** What is odd but does no harm: for `status`, `doctor` and the log. */
+  warnings: readonly Problem[]
+  /** Every key with its value in effect, secrets masked: for `config show`. */
+  values: readonly EffectiveValue[]
+}>
+
+/** Either a configuration, or all that is wrong with it. */
+export type ConfigInspection =
+  | Readonly<{ kind: 'valid'; loaded: LoadedConfig }>
+  | Readonly<{
+      kind: 'invalid'
+      /** What `loadConfig` throws. */
+      fault: Fault
+      /** Null when no configuration was found or could be read. */
+      source: ConfigSource | null
+      /** Empty unless the fault is config/invalid. */
+      problems: readonly Problem[]
+      warnings: readonly Problem[]
+    }>
+
+/**
+ * The configuration in force (R§2.1). No token is looked for: see `resolveToken`.
+ * Faults: config/not-found, config/unreadable, config/no-section, config/environment, and one
+ * config/invalid that carries all problems.
+ */
+export function loadConfig(files: ConfigFiles, env: Environment): LoadedConfig {
+  const inspection = inspectConfig(files, env)
+  if (inspection.kind === 'invalid') throw inspection.fault
+  return inspection.loaded
+}
+
+/** As `loadConfig`, with the faults of a configuration as values. */
+export function inspectConfig(files: ConfigFiles, env: Environment): ConfigInspection {
+  const found = asValue(() => findSource(files, env))
+  if (isFault(found)) {
+    return { kind: 'invalid', fault: found, source: null, problems: [], warnings: [] }
+  }
+  return inspectSource(files, env, found)
+}
+
+function inspectSource(
+  files: ConfigFiles,
+  env: Environment,
+  { source, place, document }: FoundSource,
+): ConfigInspection {
+  const checked = checkDocument(document)
+  const { file } = checked
+  if (file === null) return invalid(source, checked.problems, checked.warnings)
+
+  const made = makeConfig(file, place, env)
+  const config = made.value
+  const context = look(files, source, config, file)
+  const ruled = Object.values(RULES).map((rule) => rule(config, context))
+  const problems = [...checked.problems]
+  for (const more of [made.problems, ...ruled]) problems.push(...withoutKnown(problems, more))
+  const advice = Object.values(ADVICE).flatMap((rule) => rule(config, context))
+  const warnings = [...checked.warnings, ...withoutKnown(problems, advice)]
+  if (problems.length > 0) return invalid(source, problems, warnings)
+
+  const values = effectiveValues(document, file, config, env)
+  return { kind: 'valid', loaded: { config, source, warnings, values } }
+}
+
+function invalid(
+  source: ConfigSource,
+  problems: readonly Problem[],
+  warnings: readonly Problem[],
+): ConfigInspection {
+  const details = {
+    path: source.path,
+    count: problems.length,
+    problems: problems.map(describeProblem).join(' '),
+  }
+  return { kind: 'invalid', fault: fault('config/invalid', details), source, problems, warnings }
+}
+
+/** What is left when a value already reported, or a part or the whole of one, is not reported again. */
+function withoutKnown(known: readonly Problem[], more: readonly Problem[]): readonly Problem[] {
+  return more.filter(({ path }) => !known.some((one) => isWithin(path, one.path)))
+}
+
+function isWithin(path: string, whole: string): boolean {
+  return path === whole || path.startsWith(`${whole}.`) || path.startsWith(`${whole}[`)
+}
+
+/** What the rules need to know of the machine. */
+function look(
+  files: ConfigFiles,
+  source: ConfigSource,
+  config: Config,
+  file: ConfigFile,
+): RuleContext {
+  const see = (path: string): Seen => {
+    try {
+      return files.fileStatus(path)
+    } catch (error) {
+      const reason = isFault(error) ? error.details['reason'] : describeThrown(error)
+      return { kind: 'unreadable', reason: String(reason) }
+    }
+  }
+  return {
+    file,
+    stateDir: see(config.stateDir),
+    repoStorageRoot: see(config.repoStorageRoot),
+    configFile: see(files.realPath(source.path) ?? source.path),
+  }
+}
+
+function asValue<T>(run: () => T): T | Fault {
+  try {
+    return run()
+  } catch (error) {
+    if (isFault(error)) return error
+    throw error
+  }
+}

@@ -1,0 +1,79 @@
+import { join, resolve } from 'node:path'
+import { type Parsed, type Problem, showFound } from './problem.ts'
+import type { ConfigFile, ConfigKey } from './schema.ts'
+
+/** What paths and defaults depend on. */
+export type Place = Readonly<{
+  /** Null when HOME is not set to an absolute path. */
+  home: string | null
+  /** Null when not under Hermes. */
+  hermesHome: string | null
+  /** The folder of the configuration file; relative paths count from it. */
+  configDirectory: string
+}>
+
+/** The paths of a configuration, absolute. */
+export type Locations = Readonly<{
+  stateDir: string
+  workdirBase: string
+  logPath: string
+  repoStorageRoot: string
+}>
+
+/** Defaults that depend on the machine or on other keys; docs/configuration.md prints the texts. */
+export const DERIVED_DEFAULTS = {
+  state_dir: '`$HERMES_HOME/caduceus-state`, else `~/.hermes/caduceus-state`',
+  log_path: '`processor.log` in state_dir',
+  repo_storage_root: '`repos` in state_dir',
+  worker_command: '`$HERMES_HOME/caduceus/worker-bridge.py`; none without Hermes: it must be set',
+  max_issues_per_tick: 'worker_parallelism × 4',
+} as const satisfies Partial<Record<ConfigKey, string>>
+
+/** All paths, with what is wrong about any of them. */
+export function resolveLocations(file: ConfigFile, place: Place): Parsed<Locations> {
+  const stateDir = resolvePath('state_dir', file.state_dir ?? defaultStateDir(place), place)
+  const workdirBase = resolvePath('workdir_base', file.workdir_base, place)
+  const inStateDir = (key: ConfigKey, text: string | undefined, name: string): Parsed<string> =>
+    text === undefined
+      ? { value: join(stateDir.value, name), problems: [] }
+      : resolvePath(key, text, place)
+  const logPath = inStateDir('log_path', file.log_path, 'processor.log')
+  const storage = inStateDir('repo_storage_root', file.repo_storage_root, 'repos')
+  return {
+    value: {
+      stateDir: stateDir.value,
+      workdirBase: workdirBase.value,
+      logPath: logPath.value,
+      repoStorageRoot: storage.value,
+    },
+    problems: [stateDir, workdirBase, logPath, storage].flatMap(({ problems }) => problems),
+  }
+}
+
+/** A leading `~` or `~/` is the home folder; elsewhere a tilde is a character like any other (R§2.5). */
+function resolvePath(key: ConfigKey, text: string, place: Place): Parsed<string> {
+  const problem = (wanted: string, fix: string): Parsed<string> => {
+    const problems: readonly Problem[] = [{ path: key, found: showFound(key, text), wanted, fix }]
+    return { value: text, problems }
+  }
+  if (text.includes('\0')) {
+    return problem('a path', 'Remove the NUL character.')
+  }
+  if (!text.startsWith('~')) return { value: resolve(place.configDirectory, text), problems: [] }
+  if (text !== '~' && !text.startsWith('~/')) {
+    return problem('a path; only ~ and ~/ stand for a home folder', 'Write the whole path.')
+  }
+  if (place.home === null) {
+    return problem(
+      'an absolute path, because HOME is not set',
+      'Set HOME, or write the whole path.',
+    )
+  }
+  return { value: join(place.home, text.slice(1)), problems: [] }
+}
+
+function defaultStateDir(place: Place): string {
+  return place.hermesHome === null
+    ? join('~', '.hermes', 'caduceus-state')
+    : join(place.hermesHome, 'caduceus-state')
+}

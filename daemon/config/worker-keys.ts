@@ -1,0 +1,90 @@
+import type { JSONSchema } from 'json-schema-to-ts'
+import { BYTES, COUNT, NAMES, SECONDS, SECONDS_OR_ZERO } from './key-kinds.ts'
+
+/** The worker: what is started, what it may see, how long it may take, how often it is tried. */
+export const WORKER_KEYS = {
+  worker_command: {
+    type: ['string', 'array'],
+    items: { type: 'string' },
+    minItems: 1,
+    description:
+      'The program that does the work: text names one program (it is not split at blanks), a list gives the program and its arguments. No shell is involved.',
+    $comment:
+      'The program is an absolute path, or a name to be found in PATH. `${plugin_root}` may stand in arguments; no other dollar sign and no tilde.',
+    examples: ['/opt/bridge/worker-bridge.py', ['/usr/bin/python3', '/opt/bridge/bridge.py']],
+  },
+  worker_instruction: {
+    type: 'string',
+    default: '',
+    maxLength: 65_536,
+    description: 'Text of yours that is added to every prompt.',
+  },
+  worker_timeout_seconds: {
+    ...SECONDS,
+    default: 3600,
+    description: 'A worker is ended after this time; that counts as a failed attempt.',
+  },
+  worker_completion_grace_seconds: {
+    ...SECONDS_OR_ZERO,
+    default: 60,
+    description:
+      'A worker that lingers after a valid result is ended once nothing has changed for this long, and has succeeded; 0 = never.',
+  },
+  worker_stall_seconds: {
+    ...SECONDS_OR_ZERO,
+    default: 0,
+    description: 'A worker without output or change for this long is ended; 0 = never.',
+  },
+  drain_timeout_seconds: {
+    ...SECONDS_OR_ZERO,
+    default: 30,
+    description: 'How long a command that is told to stop waits for what it has begun.',
+  },
+  max_retries_per_issue: {
+    ...COUNT,
+    default: 3,
+    description: 'Attempts a worker has for one issue, the first included.',
+  },
+  retry_backoff_seconds: {
+    ...SECONDS,
+    default: 300,
+    description:
+      'Wait before the next attempt; doubled with every failure, with some jitter, at most one hour.',
+  },
+  transcript_max_bytes: {
+    ...BYTES,
+    default: 10_485_760,
+    description: 'What is kept of a worker’s output; the rest is dropped behind a marker.',
+  },
+  worker_env_allowlist: {
+    ...NAMES,
+    default: [],
+    description:
+      'Variables of the daemon that a worker gets besides the usual ones: names, or prefixes ending in `*`.',
+    $comment:
+      'Letters, digits and `_`; one `*` at the end at most. Names and prefixes of GitHub credentials and of the daemon’s own secrets are refused.',
+    examples: [['HTTPS_PROXY', 'AWS_*']],
+  },
+  feedback_author_allowlist: {
+    ...NAMES,
+    default: [],
+    description: 'Logins whose comments count as trusted feedback, exactly as GitHub writes them.',
+  },
+  comment_ignore_patterns: {
+    type: 'array',
+    items: { type: 'string', minLength: 1, maxLength: 256 },
+    maxItems: 100,
+    default: [],
+    description: 'Comments of authors whose login matches one of these never reach a worker.',
+    $comment: 'Regular expressions (ECMAScript); `(?i)` at the beginning ignores case.',
+    examples: [[String.raw`\[bot\]$`, '(?i)^ci-']],
+  },
+  executor_mode: {
+    type: 'string',
+    enum: ['trusted_host', 'oci'],
+    default: 'trusted_host',
+    description:
+      'Where workers run: as processes of this machine, or in containers (not available yet: `run` refuses).',
+    $comment: 'oci needs sandbox.image.',
+  },
+} as const satisfies Readonly<Record<string, JSONSchema>>

@@ -1,0 +1,70 @@
+import { LIMITS } from '../core/limits.ts'
+import type { Meta, RateLimit } from '../core/meta.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+
+// GitHub docs, "Rate limits for the REST API" and "Best practices": wait for Retry-After; with nothing
+// remaining wait for the reset; else at least a minute. Nothing here sleeps: a limit is told to the caller.
+
+/** Until when no request may be made, by any process. */
+export type Wait = NonNullable<Meta['wait']>
+
+/** When an answer came: our clock and GitHub's, milliseconds since the epoch. */
+export type Moment = Readonly<{ now: number; serverTime: number }>
+
+/**
+ * The limit an answer tells of, or null.
+ * @param reason GitHub's message in the body
+ */
+export function recogniseLimit(
+  status: number,
+  headers: Headers,
+  reason: string,
+  moment: Moment,
+): Wait | null {
+  if (status !== 403 && status !== 429) return null
+  const retryAfterMs = readRetryAfter(headers.get('retry-after'), moment.serverTime)
+  const isSecondary = /secondary rate limit|abuse detection/i.test(reason)
+  const isSpent = headers.get('x-ratelimit-remaining') === '0'
+  const isPrimary = isSpent || (!isSecondary && /rate limit exceeded/i.test(reason))
+  if (status === 403 && retryAfterMs === null && !isSecondary && !isPrimary) return null
+
+  const resetMs = isSpent ? readReset(headers.get('x-ratelimit-reset'), moment.serverTime) : null
+  const asked = [retryAfterMs, resetMs].filter((ms) => ms !== null)
+  const waitMs = asked.length === 0 ? LIMITS.secondaryLimitMs : Math.max(...asked, 1000)
+  const kind = isSecondary ? 'secondary' : isPrimary ? 'primary' : 'retry-after'
+  return { kind, until: toTimestamp(moment.now + Math.min(waitMs, LIMITS.rateLimitCapMs)) }
+}
+
+/** The rate headers, when all of them are there and well formed (R§5.2). */
+export function observeRate(headers: Headers, now: number): RateLimit | null {
+  const limit = readCount(headers.get('x-ratelimit-limit'))
+  const remaining = readCount(headers.get('x-ratelimit-remaining'))
+  const reset = readCount(headers.get('x-ratelimit-reset'))
+  if (limit === null || remaining === null || reset === null) return null
+  return {
+    limit,
+    remaining,
+    resetAt: toTimestamp(reset * 1000),
+    observedAt: toTimestamp(now),
+  }
+}
+
+/** Milliseconds to wait; RFC 9110 §10.2.3 allows seconds or a date. */
+function readRetryAfter(value: string | null, serverTime: number): number | null {
+  if (value === null) return null
+  const seconds = readCount(value)
+  if (seconds !== null) return seconds * 1000
+  const date = Date.parse(value)
+  return Number.isNaN(date) ? null : Math.max(date - serverTime, 0)
+}
+
+/** Milliseconds to the reset by GitHub's clock, so ours may be wrong; a second more, as it is rounded. */
+function readReset(value: string | null, serverTime: number): number | null {
+  const seconds = readCount(value)
+  return seconds === null ? null : Math.max(seconds * 1000 - serverTime, 0) + 1000
+}
+
+/** Eleven digits are enough for any real number here, and still a date. */
+function readCount(value: string | null): number | null {
+  return value !== null && /^\d{1,11}$/.test(value) ? Number(value) : null
+}

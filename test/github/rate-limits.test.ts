@@ -1,0 +1,249 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { LIMITS } from '../../daemon/core/limits.ts'
+import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import { observeRate, recogniseLimit } from '../../daemon/github/rate-limits.ts'
+import { faultOf, type GitHubRig, ISSUE, openGitHubRig, REPOSITORY } from '../support/github-rig.ts'
+import { replyJson, type Script } from '../support/scripted-server.ts'
+
+const NOW = Date.parse('2026-05-01T12:00:00Z')
+// GitHub's clock is two minutes ahead of ours: what it says in its time has to be put into ours.
+const SERVER_NOW = NOW + 120_000
+const HOUR_MS = 3_600_000
+const SECONDARY = 'You have exceeded a secondary rate limit. Please wait a few minutes.'
+const PRIMARY = 'API rate limit exceeded for user ID 1.'
+const reset = (ms: number): string => String(Math.floor((SERVER_NOW + ms) / 1000))
+const date = (ms: number): string => new Date(SERVER_NOW + ms).toUTCString()
+const spent = { 'x-ratelimit-remaining': '0' }
+
+describe('which answers are limits, and for how long', () => {
+  test.each([
+    ['403 spent', 403, { ...spent, 'x-ratelimit-reset': reset(600_000) }, PRIMARY, 'primary', 601],
+    ['429 spent', 429, { ...spent, 'x-ratelimit-reset': reset(600_000) }, PRIMARY, 'primary', 601],
+    ['spent, reset long past', 403, { ...spent, 'x-ratelimit-reset': '1' }, PRIMARY, 'primary', 1],
+    [
+      'spent, reset malformed',
+      403,
+      { ...spent, 'x-ratelimit-reset': 'soon' },
+      PRIMARY,
+      'primary',
+      60,
+    ],
+    [
+      'spent, reset absurd',
+      403,
+      { ...spent, 'x-ratelimit-reset': '99999999999' },
+      '',
+      'primary',
+      LIMITS.rateLimitCapMs / 1000,
+    ],
+    ['only the text of a primary limit', 403, {}, PRIMARY, 'primary', 60],
+    [
+      'secondary, quota left, no Retry-After',
+      403,
+      { 'x-ratelimit-remaining': '4999' },
+      SECONDARY,
+      'secondary',
+      60,
+    ],
+    ['secondary as 429', 429, {}, SECONDARY, 'secondary', 60],
+    ['secondary with Retry-After', 403, { 'retry-after': '17' }, SECONDARY, 'secondary', 17],
+    [
+      'secondary and spent',
+      403,
+      { ...spent, 'retry-after': '60', 'x-ratelimit-reset': reset(900_000) },
+      SECONDARY,
+      'secondary',
+      901,
+    ],
+    [
+      'the old name of secondary',
+      403,
+      {},
+      'You have triggered an abuse detection mechanism.',
+      'secondary',
+      60,
+    ],
+    ['Retry-After alone', 403, { 'retry-after': '30' }, 'no', 'retry-after', 30],
+    ['Retry-After as a date', 429, { 'retry-after': date(45_000) }, 'no', 'retry-after', 45],
+    ['Retry-After of nothing', 429, { 'retry-after': '0' }, 'no', 'retry-after', 1],
+    [
+      'Retry-After for days',
+      429,
+      { 'retry-after': '999999' },
+      'no',
+      'retry-after',
+      LIMITS.rateLimitCapMs / 1000,
+    ],
+    ['plain 429', 429, {}, 'no', 'retry-after', 60],
+  ])('%s', (_, status, headers, reason, kind, seconds) => {
+    const moment = { now: NOW, serverTime: SERVER_NOW }
+    expect(recogniseLimit(status, new Headers(headers), reason, moment)).toEqual({
+      kind,
+      until: toTimestamp(NOW + seconds * 1000),
+    })
+  })
+
+  test.each([
+    [
+      'a 403 for want of permission',
+      403,
+      { 'x-ratelimit-remaining': '17' },
+      'Must have admin rights',
+    ],
+    ['a success that used up the quota', 200, { ...spent, 'x-ratelimit-reset': reset(1) }, ''],
+    ['a failure that asks for patience', 503, { 'retry-after': '5' }, SECONDARY],
+    ['a 404', 404, spent, ''],
+  ])('%s is none', (_, status, headers, reason) => {
+    const moment = { now: NOW, serverTime: SERVER_NOW }
+    expect(recogniseLimit(status, new Headers(headers), reason, moment)).toBeNull()
+  })
+})
+
+describe('what the rate headers say', () => {
+  const whole = {
+    'x-ratelimit-limit': '5000',
+    'x-ratelimit-remaining': '4999',
+    'x-ratelimit-reset': '1767323045',
+  }
+  test('all of them make an observation', () => {
+    expect(observeRate(new Headers(whole), NOW)).toEqual({
+      limit: 5000,
+      remaining: 4999,
+      resetAt: '2026-01-02T03:04:05.000Z',
+      observedAt: toTimestamp(NOW),
+    })
+  })
+
+  test.each(Object.keys(whole))('without %s there is none', (name) => {
+    const headers = new Headers(whole)
+    headers.delete(name)
+    expect(observeRate(headers, NOW)).toBeNull()
+    for (const odd of ['', '-1', '1.5', 'NaN', '1e9', '999999999999', ' ']) {
+      headers.set(name, odd)
+      expect(observeRate(headers, NOW)).toBeNull()
+    }
+  })
+})
+
+describe('the gate', () => {
+  let rigs: GitHubRig[] = []
+  const rig = async (script: Script): Promise<GitHubRig> => {
+    const opened = await openGitHubRig(script)
+    rigs.push(opened)
+    return opened
+  }
+  afterEach(async () => {
+    await Promise.all(rigs.map((each) => each.close()))
+    rigs = []
+  })
+  const limited: Script = (_, response) => replyJson(response, 403, { message: SECONDARY })
+  const viewer = { id: 9, login: 'bot' }
+
+  test('a limit met by one process holds back every other one, without a request', async () => {
+    const { open, server, gate, time } = await rig(limited)
+    const [one, other] = [open(), open()]
+    const met = await faultOf(one.createComment(ISSUE, 'x'))
+    const untilMs = time.now + LIMITS.secondaryLimitMs
+    expect(met).toMatchObject({
+      code: 'github/rate-limited',
+      details: { kind: 'secondary', until: toTimestamp(untilMs), untilMs, effect: 'none' },
+    })
+    expect(gate.wait).toEqual({ kind: 'secondary', until: toTimestamp(untilMs) })
+    for (const call of [other.viewer(), other.issue(ISSUE), one.pollLabel(REPOSITORY, 'bot')]) {
+      expect(await faultOf(call)).toMatchObject({
+        code: 'github/rate-limited',
+        details: { untilMs },
+      })
+    }
+    expect((await faultOf(other.closeIssue(ISSUE))).details['effect']).toBe('none')
+    expect(server.seen).toHaveLength(1)
+  })
+
+  test('a 429 to a write leaves open whether it took effect', async () => {
+    const { open } = await rig((_, response) => replyJson(response, 429, { message: 'slow down' }))
+    expect((await faultOf(open().createComment(ISSUE, 'x'))).details['effect']).toBe('unknown')
+  })
+
+  test('it opens by itself when the time has come, and not a moment before', async () => {
+    const { open, server, time } = await rig((request, response, count) =>
+      count === 1 ? limited(request, response, count) : replyJson(response, 200, viewer),
+    )
+    const github = open()
+    await faultOf(github.viewer())
+    time.now += LIMITS.secondaryLimitMs - 1
+    await faultOf(github.viewer())
+    expect(server.seen).toHaveLength(1)
+    time.now += 1
+    expect(await github.viewer()).toEqual(viewer)
+  })
+
+  test('it holds in this process even when the wait cannot be stored', async () => {
+    const { open, server } = await rig(limited)
+    const github = open({ onWait: () => Promise.reject(new TypeError('disk full')) })
+    expect((await faultOf(github.viewer())).code).toBe('github/rate-limited')
+    expect((await faultOf(github.viewer())).code).toBe('github/rate-limited')
+    expect(server.seen).toHaveLength(1)
+  })
+
+  test('of two limits met at once the longer one counts', async () => {
+    const { open, time } = await rig((_, response, count) =>
+      replyJson(response, 429, {}, { 'retry-after': count === 1 ? '600' : '5' }),
+    )
+    const github = open({ onWait: () => undefined })
+    await Promise.all([faultOf(github.viewer()), faultOf(github.viewer())])
+    const { details } = await faultOf(github.viewer())
+    expect(details['untilMs']).toBe(time.now + 600_000)
+  })
+
+  test('processes that wait for the same limit come back at different moments', async () => {
+    const { open, time } = await rig(limited)
+    const early = await faultOf(open({ random: () => 0.2 }).viewer())
+    const late = await faultOf(open({ random: () => 0.9 }).viewer())
+    const base = time.now + LIMITS.secondaryLimitMs
+    expect(early.details['untilMs']).toBe(base + 1000)
+    expect(late.details['untilMs']).toBe(base + 4500)
+    expect(early.details['until']).toBe(late.details['until'])
+  })
+
+  test('a stored wait from before the clock was set back holds nobody for ever', async () => {
+    const { open, gate, time } = await rig((_, response) => replyJson(response, 200, viewer))
+    gate.wait = { kind: 'primary', until: toTimestamp(time.now + 24 * HOUR_MS) }
+    expect(await open().viewer()).toEqual(viewer)
+  })
+
+  test('a page that used up the quota is used, and the quota is reported', async () => {
+    const { open, answers, time } = await rig((_, response) =>
+      replyJson(response, 200, viewer, {
+        'x-ratelimit-limit': '5000',
+        'x-ratelimit-remaining': '0',
+        'x-ratelimit-reset': String(Math.floor(time.now / 1000) + 60),
+      }),
+    )
+    expect(await open().viewer()).toEqual(viewer)
+    expect(answers).toEqual([
+      {
+        status: 200,
+        rate: expect.objectContaining({
+          limit: 5000,
+          remaining: 0,
+          observedAt: toTimestamp(time.now),
+        }),
+      },
+    ])
+  })
+
+  test('fifty repositories polled at once take no longer than the slowest answer needs', async () => {
+    const waiting: (() => void)[] = []
+    const { open, server } = await rig((_, response) => {
+      waiting.push(() => replyJson(response, 200, []))
+      // Nobody is answered before all have asked: any queue in the client would stop here for ever.
+      if (waiting.length === 50) for (const answer of waiting) answer()
+    })
+    const github = open()
+    const polls = Array.from({ length: 50 }, (_, index) =>
+      github.pollLabel({ owner: 'octo', name: `r${index}` }, 'bot'),
+    )
+    expect(await Promise.all(polls)).toHaveLength(50)
+    expect(server.seen).toHaveLength(50)
+  })
+})
