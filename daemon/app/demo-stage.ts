@@ -18,7 +18,7 @@ export const DEMO = {
   repository: 'octo/timesheet',
   bot: 'automation-bot',
   author: 'alice',
-  reviewer: 'maintainer',
+  attempts: 3,
   labels: { code: '🤖 auto-fix', investigation: '🤖 auto-fix-investigate' },
 } as const
 
@@ -185,6 +185,7 @@ function configuration(root: string, build: Build, url: string): string {
     workdir_base: join(root, 'projects'),
     state_dir: join(root, 'state'),
     worker_command: ['python3', join(build.root, 'plugin-assets', 'worker-bridge.py')],
+    max_retries_per_issue: DEMO.attempts,
     retry_backoff_seconds: 1,
   }
   return `${JSON.stringify(config, null, 2)}\n`

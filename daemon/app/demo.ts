@@ -116,7 +116,7 @@ async function runUntilEnd(build: Build, stage: DemoStage, tell: Tell): Promise<
     const phase = entry?.phase ?? 'unknown'
     if (entry?.phase === 'queued') {
       tell(
-        `  ${paint.step('•')} attempt ${entry.attempts} failed; the next one is due at ${entry.nextAttemptAt ?? 'once'}`,
+        `  ${paint.step('•')} attempt ${entry.attempts} of ${DEMO.attempts} failed; the next one is due at ${entry.nextAttemptAt ?? 'once'}`,
       )
       await systemClock.sleep(
         Math.max(Date.parse(entry.nextAttemptAt ?? '') - systemClock.now(), 0),

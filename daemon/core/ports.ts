@@ -63,6 +63,8 @@ export type Claims = {
   /** A runner's end of the hand-over; null = the descriptor is not the current claim. */
   inherit(fd: number, key: IssueKey, runId: string): Claim | null
   isHeld(key: IssueKey): boolean
+  /** What the claim files name, held or not; there are as many as runs that have not settled. */
+  list(): readonly Readonly<{ key: IssueKey; runId: string }>[]
 }
 
 /** An issue as the poll sees it. Times are milliseconds since the epoch. */

@@ -1,8 +1,8 @@
-import { formatIssue, issueId } from '../core/issue-key.ts'
+import { formatIssue, type IssueKey, issueId } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Claim } from '../core/ports.ts'
-import { type QueueEntry, withEntry } from '../core/queue.ts'
+import { withEntry } from '../core/queue.ts'
 import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import { applyEvent } from '../core/transitions.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
@@ -12,44 +12,61 @@ export type RecoveryReport = Readonly<{
   problems: readonly TickProblem[]
 }>
 
+type Candidate = Readonly<{ key: IssueKey; runId: string }>
+
 /**
- * Looks at every entry in progress: a held claim means that its run is alive. A free one means that the
- * run ended before its outcome reached the queue; it is taken over where its journal says it stands
- * (P§1, P§2). There is no third case.
+ * Looks at every entry in progress and every claim file: a held claim means that its run is alive. A
+ * free one means that its runner left or died; the run is taken over where its journal says it stands,
+ * or cleared away when there is nothing to carry on (P§1, P§2). There is no third case.
  */
 export async function recover(ports: TickPorts): Promise<RecoveryReport> {
   const adopted: string[] = []
   const problems: TickProblem[] = []
-  for (const entry of Object.values(ports.store.readQueue().entries)) {
-    if (entry.phase !== 'in_progress' || entry.runId === null) continue
+  for (const candidate of candidates(ports)) {
     if (ports.clock.now() >= ports.deadlineAt) break
     try {
-      if (await adopt(ports, entry, entry.runId)) adopted.push(entry.runId)
+      if (await lookAfter(ports, candidate)) adopted.push(candidate.runId)
     } catch (thrown) {
-      problems.push({ where: formatIssue(entry.key), thrown }) // its claim is free again: next tick
+      problems.push({ where: formatIssue(candidate.key), thrown }) // its claim is free again: next tick
     }
   }
   return { adopted, problems }
 }
 
-async function adopt(ports: TickPorts, entry: QueueEntry, runId: string): Promise<boolean> {
+function candidates({ store, claims }: TickPorts): readonly Candidate[] {
+  const running = Object.values(store.readQueue().entries).flatMap(({ phase, key, runId }) =>
+    phase === 'in_progress' && runId !== null ? [{ key, runId }] : [],
+  )
+  const known = new Set(running.map(({ runId }) => runId))
+  return [...running, ...claims.list().filter(({ runId }) => !known.has(runId))]
+}
+
+/** true = a runner was started for it. */
+async function lookAfter(ports: TickPorts, { key, runId }: Candidate): Promise<boolean> {
   if (!isDue(ports, ports.journals.read(runId))) return false
-  const claim = ports.claims.take(entry.key, runId)
+  const claim = ports.claims.take(key, runId)
   if (claim === null) return false
   try {
     // Read again under the claim: a runner may have ended between the look and the lock.
     const journal = ports.journals.read(runId)
-    if (journal === null || journal.stage === 'starting') {
-      await requeue(ports, entry, runId)
-      claim.release()
-      return false
-    }
     if (!isDue(ports, journal)) return false
-    await takeOver(ports, claim, journal)
-    return true
+    if (journal !== null && hasWorkLeft(ports, journal)) {
+      await takeOver(ports, claim, journal)
+      return true
+    }
+    await requeue(ports, key, runId)
+    claim.release()
+    return false
   } finally {
     claim.close()
   }
+}
+
+/** Nothing was begun, all is done, or the entry has moved on without this run: then there is none. */
+function hasWorkLeft(ports: TickPorts, { stage, key, runId }: Journal): boolean {
+  if (stage === 'ended') return true
+  if (stage === 'starting' || stage === 'settled') return false
+  return ports.store.readQueue().entries[issueId(key)]?.runId === runId
 }
 
 function isDue(ports: TickPorts, journal: Journal | null): boolean {
@@ -58,18 +75,18 @@ function isDue(ports: TickPorts, journal: Journal | null): boolean {
   return until === null || until <= now
 }
 
-/** Nothing was begun, so nothing is counted. */
-async function requeue(ports: TickPorts, { key }: QueueEntry, runId: string): Promise<void> {
+/** Nothing was begun, so nothing is counted; an entry that another run has is left alone. */
+async function requeue(ports: TickPorts, key: IssueKey, runId: string): Promise<void> {
   const id = issueId(key)
   const event = { on: 'not-started', at: toTimestamp(ports.clock.now()), runId } as const
-  await ports.store.changeQueue((queue) => {
+  const requeued = await ports.store.changeQueue((queue) => {
     const entry = queue.entries[id]
     const applied = entry && applyEvent(entry, event, ports.settings.retry)
     return applied?.kind === 'applied'
-      ? { state: withEntry(queue, id, applied.entry), value: undefined }
-      : { state: queue, value: undefined }
+      ? { state: withEntry(queue, id, applied.entry), value: true }
+      : { state: queue, value: false }
   })
-  ports.log.info('run never started', { issue: id, runId })
+  if (requeued) ports.log.info('run never started', { issue: id, runId })
 }
 
 /** Ends what the dead runner left acting before anybody else acts for the run (P§1). */

@@ -1,4 +1,5 @@
 import type { RecordedProcess } from '../core/journal.ts'
+import type { RateLimit } from '../core/meta.ts'
 import type { Claim, Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
 import type { StateLayout } from '../state/layout.ts'
 import type { TickSettings } from './settings.ts'
@@ -21,6 +22,8 @@ export type TickPorts = Readonly<{
   /** Ends what a dead runner has left running, such as a push (P§1). */
   endLeftovers: (process: RecordedProcess) => void
   newRunId: () => string
+  /** What GitHub's answers to this process said about themselves; null = none came, or not said. */
+  lastAnswer: () => Readonly<{ status: number | null; rate: RateLimit | null }>
   /** The build that this tick belongs to; a run keeps it. */
   build: string
   /** Our clock; nothing new is begun after it. */

@@ -105,9 +105,12 @@ async function settle(ports: TickPorts, settlement: Settlement): Promise<void> {
   if (outcome === 'skipped_cadence' && problems.length === 0) return
 
   const finishedAt = ports.clock.now()
+  const { status, rate } = ports.lastAnswer()
   await ports.store.changeMeta((meta) => ({
     state: {
       ...meta,
+      lastHttpStatus: status ?? meta.lastHttpStatus,
+      rateLimit: rate ?? meta.rateLimit,
       lastTickStarted: toTimestamp(startedAt),
       lastTickFinished: toTimestamp(finishedAt),
       lastOutcome: outcome,

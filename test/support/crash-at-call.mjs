@@ -22,9 +22,11 @@ const counted = (call) =>
     calls += 1
     const own = calls
     crashIf(own === crashAt)
-    const result = call.apply(this, args)
-    crashIf(own + 0.5 === crashAt)
-    return result
+    try {
+      return call.apply(this, args)
+    } finally {
+      crashIf(own + 0.5 === crashAt)
+    }
   }
 
 for (const name of ['openSync', 'writeSync', 'fsyncSync', 'renameSync', 'unlinkSync', 'ftruncateSync']) {

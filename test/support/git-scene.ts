@@ -25,12 +25,12 @@ export type GitScene = Readonly<{
   git: Git
   /** Runs git for the test, as the operator would. */
   run(folder: string, ...args: readonly string[]): string
-  /** Commits files to the origin's default branch by way of another clone; a null deletes. */
+  /** Commits files by way of another clone; a null deletes. Other branches begin at the default one. */
   push(files: Readonly<Record<string, string | Buffer | null>>, branch?: string): string
   /** The adapter with other options or variables. */
   open(options?: Partial<GitOptions>, variables?: Readonly<Record<string, string>>): Git
   /** Fetches the base and checks out a tree. */
-  checkOut(name?: string, git?: Git): Promise<RunTree & Readonly<{ base: BaseCommit }>>
+  checkOut(name?: string, branch?: string): Promise<RunTree & Readonly<{ base: BaseCommit }>>
   remove(): void
 }>
 
@@ -55,14 +55,17 @@ export function makeGitScene(
   run(root, 'init', '-q', '-b', 'develop', other)
   run(other, 'remote', 'add', 'origin', origin)
   const push: GitScene['push'] = (changes, branch = 'develop') => {
+    if (branch !== 'develop') run(other, 'checkout', '-q', '-f', '--detach', 'develop')
     for (const [name, content] of Object.entries(changes)) {
       if (content === null) rmSync(join(other, name), { recursive: true })
       else writeAt(join(other, name), content)
     }
     run(other, 'add', '-A', '-f')
-    run(other, 'commit', '-q', '--allow-empty', '-m', `change ${Object.keys(changes).join(' ')}`)
+    run(other, 'commit', '-q', '--allow-empty', '-m', 'a change')
     run(other, 'push', '-q', '--force', 'origin', `HEAD:refs/heads/${branch}`)
-    return run(other, 'rev-parse', 'HEAD')
+    const oid = run(other, 'rev-parse', 'HEAD')
+    if (branch !== 'develop') run(other, 'checkout', '-q', '-f', 'develop')
+    return oid
   }
   push(files)
   const clone = inside('work', WIDGETS.owner, WIDGETS.name)
@@ -80,9 +83,9 @@ export function makeGitScene(
       },
     )
   const git = open()
-  const checkOut: GitScene['checkOut'] = async (name = 'run', used = git) => {
-    const base = await used.fetchBase(WIDGETS, await used.inspectClone(WIDGETS), 'develop')
-    const tree = await used.createTree(base, {
+  const checkOut: GitScene['checkOut'] = async (name = 'run', branch = 'develop') => {
+    const base = await git.fetchBase(WIDGETS, await git.inspectClone(WIDGETS), branch)
+    const tree = await git.createTree(base, {
       runId: name,
       path: inside('state/worktrees/acme/widgets', name),
       indexPath: inside(`state/runs/${name}.index`),

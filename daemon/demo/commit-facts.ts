@@ -1,0 +1,133 @@
+import { git, tryGit } from './git-command.ts'
+
+export type Signature = Readonly<{ name: string; email: string; date: string }>
+
+export type CommitFacts = Readonly<{
+  oid: string
+  treeOid: string
+  parents: readonly string[]
+  author: Signature
+  committer: Signature
+  message: string
+}>
+
+export type ChangedFile = Readonly<{
+  path: string
+  status: 'added' | 'removed' | 'modified' | 'changed'
+  blobOid: string | null
+  additions: number
+  deletions: number
+}>
+
+/** What a pull request amounts to. */
+export type Comparison = Readonly<{
+  /** On the head and not on the base, oldest first. */
+  commits: readonly string[]
+  files: readonly ChangedFile[]
+  /** The tree a merge would have; null = it would conflict. */
+  mergedTree: string | null
+}>
+
+/** GitHub lists no more commits of a pull request than this (docs, "List commits on a pull request"). */
+const MAX_COMMITS = 250
+
+// %x00 between fields and records: nothing a person wrote can be taken for a separator.
+const FORMAT = ['%H', '%T', '%P', '%an', '%ae', '%aI', '%cn', '%ce', '%cI', '%B'].join('%x00')
+
+/** Reads commits, in the order given. Faults: git/failed when one is missing. */
+export async function readCommits(
+  path: string,
+  oids: readonly string[],
+): Promise<readonly CommitFacts[]> {
+  if (oids.length === 0) return []
+  const text = await git(
+    path,
+    ['log', '--no-walk=unsorted', '--stdin', '-z', `--format=${FORMAT}`],
+    {
+      input: `${oids.join('\n')}\n`,
+    },
+  )
+  const fields = text.split('\0')
+  return oids.map((_, index) => parseCommit(fields.slice(index * 10, index * 10 + 10)))
+}
+
+function parseCommit(fields: readonly string[]): CommitFacts {
+  const [oid = '', treeOid = '', parents = ''] = fields
+  return {
+    oid,
+    treeOid,
+    parents: parents.split(' ').filter((parent) => parent !== ''),
+    author: signature(fields.slice(3, 6)),
+    committer: signature(fields.slice(6, 9)),
+    message: (fields[9] ?? '').trimEnd(),
+  }
+}
+
+const signature = ([name = '', email = '', date = '']: readonly string[]): Signature => ({
+  name,
+  email,
+  date: `${new Date(date).toISOString().slice(0, 19)}Z`,
+})
+
+/**
+ * Compares two commits of a repository, as a pull request from head to base shows them.
+ * Faults: git/failed.
+ */
+export async function compareCommits(
+  path: string,
+  baseOid: string,
+  headOid: string,
+): Promise<Comparison> {
+  const range = `${baseOid}..${headOid}`
+  const [log, files, mergedTree] = await Promise.all([
+    git(path, ['rev-list', '--reverse', `--max-count=${MAX_COMMITS}`, range, '--']),
+    changedFiles(path, baseOid, headOid),
+    mergeTrees(path, baseOid, headOid),
+  ])
+  return { commits: log.split('\n').filter((line) => line !== ''), files, mergedTree }
+}
+
+async function mergeTrees(path: string, base: string, head: string): Promise<string | null> {
+  const { code, stdout } = await tryGit(path, ['merge-tree', '--write-tree', base, head])
+  return code === 0 ? (stdout.split('\n')[0] ?? null) : null
+}
+
+/** Against the merge base; without a common ancestor against the base itself. */
+async function changedFiles(
+  path: string,
+  base: string,
+  head: string,
+): Promise<readonly ChangedFile[]> {
+  const ancestor = (await tryGit(path, ['merge-base', base, head])).stdout.trim()
+  const text = await git(path, [
+    'diff-tree',
+    '-r',
+    '-z',
+    '--raw',
+    '--numstat',
+    '--no-renames',
+    '--no-abbrev',
+    ancestor === '' ? base : ancestor,
+    head,
+  ])
+  return parseChanges(text.split('\0'))
+}
+
+const STATUS = { A: 'added', D: 'removed', T: 'changed' } as const
+
+/** `--raw` records (`:modes oids X`, then the path) come first, then one `added deleted path` per file. */
+function parseChanges(fields: readonly string[]): readonly ChangedFile[] {
+  const end = fields.findIndex((field, index) => index % 2 === 0 && !field.startsWith(':'))
+  return Array.from({ length: Math.max(0, end / 2) }, (_, index) => {
+    const record = fields[index * 2] ?? ''
+    const [additions, deletions] = (fields[end + index] ?? '').split('\t')
+    const letter = record.at(-1)
+    return {
+      path: fields[index * 2 + 1] ?? '',
+      status: letter === 'A' || letter === 'D' || letter === 'T' ? STATUS[letter] : 'modified',
+      blobOid: record.split(' ')[3] ?? null,
+      additions: Number(additions) || 0,
+      deletions: Number(deletions) || 0,
+    }
+  })
+}

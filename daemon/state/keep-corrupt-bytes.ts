@@ -1,0 +1,45 @@
+import { basename, dirname, join } from 'node:path'
+import { toTimestamp } from '../core/timestamp.ts'
+import { copyFile, fileStatus, listDirectory, readFileBounded } from '../sys/files.ts'
+
+/** The copy of exactly these bytes that was made earlier, or null. */
+export function findKeptBytes(path: string, maxBytes: number): string | null {
+  const folder = dirname(path)
+  const prefix = prefixOf(path)
+  const copies = listDirectory(folder).filter((name) => name.startsWith(prefix))
+  return (
+    copies.map((name) => join(folder, name)).find((copy) => isCopy(copy, path, maxBytes)) ?? null
+  )
+}
+
+/**
+ * Copies a corrupt file to `<file>.corrupt-<timestamp>` beside it, once for the same bytes. The file
+ * itself stays as it is (design §5). For the holder of the state lock only. Faults: sys/io.
+ * @param now milliseconds since the epoch
+ */
+export function keepCorruptBytes(path: string, maxBytes: number, now: number): string {
+  const kept = findKeptBytes(path, maxBytes)
+  if (kept !== null) return kept
+  let at = now
+  while (fileStatus(copyName(path, at)) !== null) at += 1
+  const copy = copyName(path, at)
+  copyFile(path, copy)
+  return copy
+}
+
+function copyName(path: string, at: number): string {
+  return join(dirname(path), `${prefixOf(path)}${toTimestamp(at).replaceAll(/[-:.]/g, '')}`)
+}
+
+function prefixOf(path: string): string {
+  return `${basename(path)}.corrupt-`
+}
+
+function isCopy(copy: string, path: string, maxBytes: number): boolean {
+  const [a, b] = [fileStatus(copy), fileStatus(path)]
+  if (a?.kind !== 'file' || b?.kind !== 'file' || a.size !== b.size) return false
+  // What is too large to be read is not read to be compared either.
+  if (a.size > maxBytes) return true
+  const [copied, original] = [readFileBounded(copy, maxBytes), readFileBounded(path, maxBytes)]
+  return copied !== null && original !== null && copied.equals(original)
+}

@@ -1,0 +1,47 @@
+import { type Meta, type RepositoryMemory, TICK_OUTCOMES } from '../core/meta.ts'
+import {
+  COUNT,
+  closedObject,
+  keyOf,
+  listOf,
+  mapOf,
+  oneOf,
+  orNull,
+  RECORDED_ERROR,
+  type Schema,
+  type StoredFields,
+  storedFields,
+  TEXT,
+  TIME,
+} from './schema-parts.ts'
+
+export type MetaFile = StoredFields & Meta
+
+const UUID: Schema<string> = {
+  type: 'string',
+  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$',
+}
+
+const REPOSITORY: Schema<RepositoryMemory> = closedObject({
+  sweptAt: orNull(TIME),
+  problem: orNull(RECORDED_ERROR),
+})
+
+/** `state_meta.json`: cadence, rate limits, installation id, what ticks leave to read (design §5). */
+export const META_SCHEMA: Schema<MetaFile> = closedObject({
+  ...storedFields('caduceus-meta'),
+  installationId: UUID,
+  lastTickStarted: orNull(TIME),
+  lastTickFinished: orNull(TIME),
+  lastPollStarted: orNull(TIME),
+  lastOutcome: orNull(keyOf(TICK_OUTCOMES)),
+  lastHttpStatus: orNull(COUNT),
+  rateLimit: orNull(
+    closedObject({ limit: COUNT, remaining: COUNT, resetAt: TIME, observedAt: TIME }),
+  ),
+  wait: orNull(closedObject({ kind: oneOf(['primary', 'secondary', 'retry-after']), until: TIME })),
+  lastError: orNull(RECORDED_ERROR),
+  attentionToldAt: orNull(TIME),
+  repositories: mapOf(REPOSITORY),
+  diagnostics: listOf(closedObject({ at: TIME, code: TEXT, issue: orNull(TEXT), message: TEXT })),
+})

@@ -1,0 +1,12 @@
+// The second process: keeps one worker. Its import graph stays tiny, so that it starts close to bare node.
+
+import { describeFault } from './core/fault.ts'
+import { superviseRun } from './supervisor/supervise-run.ts'
+import { systemClock } from './sys/clock.ts'
+
+try {
+  await superviseRun(systemClock, process.argv[2] ?? '')
+} catch (thrown) {
+  process.stderr.write(`${describeFault(thrown)}\n`)
+  process.exitCode = 1
+}

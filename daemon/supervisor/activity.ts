@@ -1,0 +1,78 @@
+// Whether a worker still does something: output, its result file, its tree (design §6). Looking at a
+// tree costs time, so it happens only while the answer can matter, and not at every look.
+
+import { isFault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
+import type { Clock } from '../core/ports.ts'
+import { claimsSuccess, type Launch } from '../core/supervisor-files.ts'
+import { fileStatus, readFileBounded } from '../sys/files.ts'
+import { treeFingerprint } from '../sys/tree-fingerprint.ts'
+
+const SHORTEST_INTERVAL_MS = 250
+const LONGEST_INTERVAL_MS = 10_000
+/** A wait is noticed as over at most this part of it late. */
+const LOOKS_PER_WAIT = 8
+
+export type Activity = Readonly<{
+  noteOutput(): void
+  look(): Readonly<{ hasResult: boolean; quietMs: number }>
+}>
+
+type Watched = Pick<Launch, 'completionGraceMs' | 'stallMs' | 'treePath' | 'resultPath'>
+
+/** Watches for the two waits of a launch; with both off nothing is ever read. */
+export function watchActivity(clock: Clock, watched: Watched): Activity {
+  const intervalMs = intervalOf(watched)
+  let changedAt = clock.now()
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let fingerprint = ''
+  let hasResult = false
+
+  const lookCloser = (now: number): void => {
+    hasResult = watched.completionGraceMs > 0 && resultClaimsSuccess(watched.resultPath)
+    if (!hasResult && watched.stallMs === 0) return
+    const found = fingerprintOf(watched)
+    if (found !== fingerprint) changedAt = now
+    fingerprint = found
+  }
+
+  return {
+    noteOutput: () => {
+      changedAt = clock.now()
+    },
+    look: () => {
+      const now = clock.now()
+      if (now - lookedAt >= intervalMs) {
+        lookedAt = now
+        lookCloser(now)
+      }
+      return { hasResult, quietMs: now - changedAt }
+    },
+  }
+}
+
+function intervalOf({ completionGraceMs, stallMs }: Watched): number {
+  const waits = [completionGraceMs, stallMs].filter((ms) => ms > 0)
+  const wanted = Math.min(...waits) / LOOKS_PER_WAIT
+  return Math.min(Math.max(wanted, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
+}
+
+function resultClaimsSuccess(path: string): boolean {
+  const bytes = orNull(() => readFileBounded(path, LIMITS.resultBytes))
+  return bytes !== null && claimsSuccess(bytes.toString('utf8'))
+}
+
+function fingerprintOf({ treePath, resultPath }: Watched): string {
+  const result = orNull(() => fileStatus(resultPath))
+  return `${treeFingerprint(treePath)} ${result?.ino} ${result?.mtimeMs} ${result?.size}`
+}
+
+/** What the worker put there may be unreadable in any way; that is no result, and no fault of ours. */
+function orNull<T>(look: () => T | null): T | null {
+  try {
+    return look()
+  } catch (thrown) {
+    if (isFault(thrown)) return null
+    throw thrown
+  }
+}

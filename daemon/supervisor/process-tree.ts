@@ -1,0 +1,71 @@
+// All processes of a run (P§4). The supervisor has one child of Node's own, the worker, whose status
+// only Node may collect; everything else it adopts as the subreaper and has to collect itself.
+
+import { reap } from '../sys/native.ts'
+import {
+  childrenOf,
+  identifyProcess,
+  listProcesses,
+  ownIdentity,
+  type ProcessIdentity,
+} from '../sys/process-identity.ts'
+import type { WorkerProcess } from '../sys/spawn-worker.ts'
+import { killIdentity } from '../sys/terminate.ts'
+
+/** What ending a run needs of the system. */
+export type ProcessTree = Readonly<{
+  /** Every living process of the run, the worker included. */
+  living(): readonly ProcessIdentity[]
+  signal(identity: ProcessIdentity, signal: NodeJS.Signals): void
+  /** SIGKILLs the worker's process group, if the worker is not collected yet. */
+  killGroup(): void
+  /** Collects what has ended, the worker excepted. */
+  reap(): void
+  /** No child is left, ended ones included; the worker is not counted until Node has collected it. */
+  isEmpty(): boolean
+}>
+
+/**
+ * The processes below this one.
+ * @param worker its pid, and whether Node has seen it end
+ * @param isSubreaper false where orphans do not come to us: then the worker's session is looked at too
+ */
+export function ownProcessTree(
+  worker: Pick<WorkerProcess, 'pid' | 'killGroup'> & Readonly<{ isCollected: () => boolean }>,
+  isSubreaper: boolean,
+): ProcessTree {
+  const self = ownIdentity()
+  const others = (): readonly number[] =>
+    childrenOf(self.pid).filter((pid) => pid !== worker.pid || worker.isCollected())
+  const strays = (): readonly ProcessIdentity[] =>
+    isSubreaper ? [] : sessionMembers(worker.pid, self.bootId)
+
+  return {
+    living: () => [...descendantsOf(self.pid), ...strays()],
+    signal: killIdentity,
+    killGroup: worker.killGroup,
+    reap: () => {
+      for (const pid of others()) reap(pid)
+    },
+    isEmpty: () => others().length === 0,
+  }
+}
+
+function descendantsOf(root: number): readonly ProcessIdentity[] {
+  const waiting = childrenOf(root)
+  const found: ProcessIdentity[] = []
+  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+    const identity = identifyProcess(pid)
+    if (identity === null) continue
+    found.push(identity)
+    waiting.push(...childrenOf(pid))
+  }
+  return found
+}
+
+/** The session's number stays taken while a member lives, so it cannot mean another session here. */
+function sessionMembers(session: number, bootId: string): readonly ProcessIdentity[] {
+  return listProcesses()
+    .filter((entry) => entry.session === session && !entry.isZombie)
+    .map((entry) => ({ pid: entry.pid, startTicks: entry.startTicks, session, bootId }))
+}

@@ -1,0 +1,76 @@
+// Which processes have to do with something, as far as this user may see (proc(5)); none where the
+// platform does not tell. Ended, uncollected ones do not count.
+
+import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import type { ProcessEntry } from './process-entry.ts'
+import {
+  cwdOf,
+  environmentOf,
+  listProcesses,
+  ownIdentity,
+  type ProcessIdentity,
+} from './process-identity.ts'
+
+/** Proc(5) adds this to the name of a file that was removed meanwhile. */
+const REMOVED = ' (deleted)'
+
+/** Processes that have a file open; one that is absent is open nowhere. */
+export function processesHolding(path: string): readonly ProcessIdentity[] {
+  const real = orNull(() => realpathSync(path))
+  return real === null ? [] : find((entry) => holds(entry.pid, real))
+}
+
+/** Processes whose working directory is a folder or below it. */
+export function processesWorkingIn(folder: string): readonly ProcessIdentity[] {
+  const real = orNull(() => realpathSync(folder)) ?? folder
+  return find((entry) => {
+    const cwd = cwdOf(entry.pid)
+    return cwd !== null && `${withoutMark(cwd)}/`.startsWith(`${real}/`)
+  })
+}
+
+/** Processes that were started with a variable of exactly this value. */
+export function processesWithVariable(name: string, value: string): readonly ProcessIdentity[] {
+  return find((entry) => environmentOf(entry.pid)?.[name] === value)
+}
+
+/** Processes of a session. */
+export function processesOfSession(session: number): readonly ProcessIdentity[] {
+  return find((entry) => entry.session === session)
+}
+
+/** This process and the ones above it, as pids. */
+export function ownAncestry(): ReadonlySet<number> {
+  const parents = new Map(listProcesses().map(({ pid, ppid }) => [pid, ppid]))
+  const found = new Set<number>()
+  for (let pid = ownIdentity().pid; pid > 0 && !found.has(pid); pid = parents.get(pid) ?? 0) {
+    found.add(pid)
+  }
+  return found
+}
+
+function find(matches: (entry: ProcessEntry) => boolean): readonly ProcessIdentity[] {
+  const { bootId } = ownIdentity()
+  return listProcesses()
+    .filter((entry) => !entry.isZombie && matches(entry))
+    .map(({ pid, startTicks, session }) => ({ pid, startTicks, session, bootId }))
+}
+
+function holds(pid: number, real: string): boolean {
+  const folder = `/proc/${pid}/fd`
+  const descriptors = orNull(() => readdirSync(folder)) ?? []
+  return descriptors.some((fd) => orNull(() => readlinkSync(`${folder}/${fd}`)) === real)
+}
+
+function withoutMark(path: string): string {
+  return path.endsWith(REMOVED) ? path.slice(0, -REMOVED.length) : path
+}
+
+/** A process may end or close while it is looked at, and others' cannot be seen: both mean "not it". */
+function orNull<T>(look: () => T): T | null {
+  try {
+    return look()
+  } catch {
+    return null
+  }
+}

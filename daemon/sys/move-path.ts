@@ -1,0 +1,32 @@
+import { constants, copyFileSync, renameSync, statSync, utimesSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { ioFault } from './io-fault.ts'
+import { syncPath } from './replace-file.ts'
+
+/**
+ * Renames a file or folder on the same file system; durable when it returns. What lies at `to` is
+ * replaced if it is a file or an empty folder. The content is not synced. Faults: sys/io.
+ */
+export function movePath(from: string, to: string): void {
+  try {
+    renameSync(from, to)
+    syncPath(dirname(to))
+    if (dirname(from) !== dirname(to)) syncPath(dirname(from))
+  } catch (error) {
+    throw ioFault('Moving', from, error)
+  }
+}
+
+/**
+ * Copies a file that must not exist yet, with its modification time (to the millisecond, never later):
+ * readers that compare times, as git does with an index, see the same. Not durable. Faults: sys/io.
+ */
+export function copyWithTime(from: string, to: string): void {
+  try {
+    const seconds = Math.floor(statSync(from).mtimeMs) / 1000
+    copyFileSync(from, to, constants.COPYFILE_EXCL)
+    utimesSync(to, seconds, seconds)
+  } catch (error) {
+    throw ioFault('Copying', from, error)
+  }
+}

@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { readFileBounded } from '../../daemon/sys/files.ts'
+import { isLocked } from '../../daemon/sys/kernel-lock.ts'
+import {
+  identifyProcess,
+  isAlive,
+  listProcesses,
+  type ProcessIdentity,
+} from '../../daemon/sys/process-identity.ts'
+import { killIdentity } from '../../daemon/sys/terminate.ts'
+import { bundleFixture } from '../support/bundle-fixture.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const KILLS = 200
+const LANES = 4
+
+let program: ReturnType<typeof bundleFixture>
+let root: string
+let runs = 0
+
+beforeAll(() => {
+  program = bundleFixture('claim-hand-over')
+  root = mkdtempSync(join(tmpdir(), 'claim-hand-over-'))
+})
+
+afterAll(() => {
+  for (let left = runnerOf(root); left !== null; left = runnerOf(root))
+    killIdentity(left, 'SIGKILL')
+  program.remove()
+  rmSync(root, { recursive: true, force: true })
+})
+
+function newFolder(): string {
+  runs += 1
+  const folder = join(root, `run-${runs}-`)
+  mkdirSync(folder)
+  return folder
+}
+
+function startSpawner(folder: string, lastStep = 0): ChildProcess {
+  return spawn(process.execPath, [program.path, 'spawn', folder, String(lastStep)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { PATH: process.env['PATH'] },
+  })
+}
+
+const isHeld = (folder: string): boolean => isLocked(join(folder, 'claim'))
+
+const journalOf = (folder: string): string =>
+  readFileBounded(join(folder, 'journal'), 100)?.toString() ?? 'absent'
+
+/** A run's own process, told by its command line; the spawner's carries another role. */
+function runnerOf(folder: string): ProcessIdentity | null {
+  for (const { pid, isZombie } of listProcesses()) {
+    if (isZombie) continue
+    const argv = readFileBounded(`/proc/${pid}/cmdline`, 10_000)?.toString().split('\0') ?? []
+    if (argv.includes('run') && argv.some((word) => word.startsWith(folder)))
+      return identifyProcess(pid)
+  }
+  return null
+}
+
+/** A runner that lived before and after the claim was seen free was not owned in between. */
+function seenUnowned(folder: string): boolean {
+  if (isHeld(folder) || journalOf(folder) === 'absent') return false
+  const runner = runnerOf(folder)
+  return runner !== null && !isHeld(folder) && isAlive(runner)
+}
+
+/** Watches the run until its spawner has ended and its fate is known; then ends what lives. */
+async function settle(folder: string, spawner: ChildProcess): Promise<'requeue' | 'leave'> {
+  while (spawner.exitCode === null && spawner.signalCode === null) {
+    expect(seenUnowned(folder)).toBe(false)
+    await pause(1)
+  }
+  if (!isHeld(folder)) {
+    expect(seenUnowned(folder)).toBe(false)
+    expect(['absent', 'starting']).toContain(journalOf(folder))
+    return 'requeue'
+  }
+  await waitUntil('the run owns its claim', () => {
+    expect(isHeld(folder)).toBe(true)
+    return journalOf(folder) === 'owned'
+  })
+  const runner = await waitUntil('the runner is listed', () => runnerOf(folder))
+  expect(killIdentity(runner, 'SIGKILL')).toBe(true)
+  await waitUntil('the claim of a dead run is free', () => !isHeld(folder))
+  return 'leave'
+}
+
+describe('starting a run (P§2)', () => {
+  test.each([
+    [1, 'absent', 'requeue'],
+    [2, 'absent', 'requeue'],
+    [3, 'starting', 'requeue'],
+    [4, 'starting', 'leave'],
+    [5, 'starting', 'leave'],
+  ] as const)(
+    'death of the spawner after step %i leaves the journal %s: %s',
+    async (step, journal, fate) => {
+      const folder = newFolder()
+      const spawner = startSpawner(folder, step)
+      await once(spawner, 'exit')
+      expect(spawner.signalCode).toBe('SIGKILL')
+      if (fate === 'requeue') expect(journalOf(folder)).toBe(journal)
+      expect(await settle(folder, spawner)).toBe(fate)
+    },
+  )
+
+  test(`no run is ever seen unowned while its spawner is killed ${KILLS} times`, async () => {
+    const sequenceMs = await measureSequence()
+    const fates = { requeue: 0, leave: 0 }
+    let kills = 0
+    const lane = async (): Promise<void> => {
+      while (kills < KILLS) {
+        const folder = newFolder()
+        const spawner = startSpawner(folder)
+        await once(spawner.stdout ?? spawner, 'data')
+        setTimeout(() => spawner.kill('SIGKILL'), Math.random() * sequenceMs)
+        const fate = await settle(folder, spawner)
+        if (spawner.signalCode !== 'SIGKILL') continue
+        kills += 1
+        fates[fate] += 1
+      }
+    }
+    await Promise.all(Array.from({ length: LANES }, lane))
+    expect(kills).toBeGreaterThanOrEqual(KILLS)
+    expect(runnerOf(root)).toBeNull()
+    // The kills fell on both sides of the hand-over, so it really was in between.
+    expect(fates.requeue).toBeGreaterThan(5)
+    expect(fates.leave).toBeGreaterThan(5)
+  })
+})
+
+/** From the spawner's first step to its end, undisturbed. */
+async function measureSequence(): Promise<number> {
+  const folder = newFolder()
+  const spawner = startSpawner(folder)
+  await once(spawner.stdout ?? spawner, 'data')
+  const start = performance.now()
+  await once(spawner, 'exit')
+  const sequenceMs = performance.now() - start
+  expect(await settle(folder, spawner)).toBe('leave')
+  return sequenceMs
+}

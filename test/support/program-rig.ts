@@ -1,0 +1,234 @@
+import { execFile } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Journal } from '../../daemon/core/journal.ts'
+import type { Meta } from '../../daemon/core/meta.ts'
+import type { QueueEntry } from '../../daemon/core/queue.ts'
+import { type Control, connectControl } from '../../daemon/demo/control-client.ts'
+import { startEmbeddedGitHub } from '../../daemon/demo/server.ts'
+import { openJournals } from '../../daemon/state/journals.ts'
+import { openJsonStore } from '../../daemon/state/json-store.ts'
+import { layoutOf, type StateLayout } from '../../daemon/state/layout.ts'
+import { systemClock } from '../../daemon/sys/clock.ts'
+import { cwdOf, listProcesses } from '../../daemon/sys/process-identity.ts'
+import { createSharedClock, type SharedClock } from './shared-clock.ts'
+
+// The built program as users start it, against the embedded GitHub: real processes, real git, real files.
+
+export const LABELS = { code: '🤖 auto-fix', investigation: '🤖 auto-fix-investigate' } as const
+export const BOT = 'automation-bot'
+
+const PROGRAM = join(import.meta.dirname, '..', '..', 'dist', 'caduceus.mjs')
+
+export type Finished = Readonly<{ code: number; stdout: string; stderr: string }>
+
+export type ProgramRig = Readonly<{
+  dir: string
+  repo: string
+  control: Control
+  clock: SharedClock
+  layout: StateLayout
+  /** Bare repository of the embedded GitHub. */
+  origin: string
+  clone: string
+  token: string
+  /** Environment of the program; changes apply to the next run. */
+  env: Record<string, string>
+  /** Runs `caduceus …args` to its end. */
+  run: (...args: readonly string[]) => Promise<Finished>
+  /** `run --now --wait`. */
+  tick: () => Promise<Finished>
+  /** Replaces the bridge by a program text that begins with its `#!` line. */
+  setBridge: (text: string) => void
+  /** Merges keys into the configuration file. */
+  setConfig: (keys: Readonly<Record<string, unknown>>) => void
+  openIssue: (
+    issue?: Readonly<{ title?: string; body?: string | null; labels?: readonly string[] }>,
+  ) => Promise<number>
+  entry: (number: number) => QueueEntry | undefined
+  meta: () => Meta
+  journals: () => readonly Journal[]
+  log: () => readonly Record<string, unknown>[]
+  git: (...args: readonly string[]) => Promise<string>
+  close: () => Promise<void>
+}>
+
+export type RigOptions = Readonly<{
+  repo?: string
+  defaultBranch?: string
+  files?: Readonly<Record<string, string>>
+  config?: Readonly<Record<string, unknown>>
+  bridge?: string
+  /** false = the operator has no clone. */
+  clone?: boolean
+}>
+
+/** A bridge that edits `app.txt` and reports success; the text is Python, as the reference bridge is. */
+export const GOOD_BRIDGE = bridge(`
+open('app.txt', 'a').write('mended\\n')
+result({})
+`)
+
+/** A Python bridge: `body` may call `result(fields)`, which fills in the required fields. */
+export function bridge(body: string): string {
+  return `#!/usr/bin/env python3
+import json, os, sys
+tree = os.environ['CADUCEUS_WORKTREE_PATH']
+os.chdir(tree)
+def result(fields):
+    whole = {'status': 'success', 'summary': 'Mended the application.', 'commit_message': 'fix(app): mend it', 'pull_request_title': 'fix(app): mend it'}
+    whole.update(fields)
+    with open('worker-result.json', 'w') as stream:
+        json.dump(whole, stream)
+${body}`
+}
+
+export async function openProgramRig(options: RigOptions = {}): Promise<ProgramRig> {
+  const dir = mkdtempSync(join(tmpdir(), 'program-'))
+  const repo = options.repo ?? 'octo/app'
+  const clock = createSharedClock(dir)
+  for (const name of ['github', 'home', 'projects', 'bin']) mkdirSync(join(dir, name))
+  const github = await startEmbeddedGitHub({ root: join(dir, 'github'), clock })
+  const control = connectControl(github.url)
+  const { token } = await control('createToken', { login: BOT })
+  const { gitPath } = await control('createRepository', {
+    repo,
+    files: options.files ?? { 'app.txt': 'broken\n', 'README.md': '# App\n' },
+    ...(options.defaultBranch === undefined ? {} : { defaultBranch: options.defaultBranch }),
+  })
+  for (const name of Object.values(LABELS))
+    await control('createLabel', { repo, name, color: '7C3AED' })
+
+  const stateDir = join(dir, 'state')
+  const layout = layoutOf(stateDir)
+  const env: Record<string, string> = {
+    PATH: `${join(dir, 'bin')}:${process.env['PATH'] ?? ''}`,
+    HOME: join(dir, 'home'),
+    LANG: 'C.UTF-8',
+    CADUCEUS_CONFIG: join(dir, 'config.yaml'),
+    CADUCEUS_GITHUB_TOKEN: token,
+    ...clock.env,
+  }
+  const bridgePath = join(dir, 'bridge')
+  let config: Readonly<Record<string, unknown>> = {
+    watched_repos: [repo],
+    api_base: github.url,
+    workdir_base: join(dir, 'projects'),
+    state_dir: stateDir,
+    worker_command: bridgePath,
+    ...options.config,
+  }
+  const setConfig = (keys: Readonly<Record<string, unknown>>): void => {
+    config = { ...config, ...keys }
+    writeFileSync(join(dir, 'config.yaml'), JSON.stringify(config))
+  }
+  const setBridge = (text: string): void => {
+    writeFileSync(bridgePath, text)
+    chmodSync(bridgePath, 0o755)
+  }
+  setConfig({})
+  setBridge(options.bridge ?? GOOD_BRIDGE)
+  const git = async (...args: readonly string[]): Promise<string> =>
+    (await promisify(execFile)('git', [...args], { env, maxBuffer: 64 * 1024 * 1024 })).stdout
+  const clone = join(dir, 'projects', repo)
+  if (options.clone ?? true) {
+    mkdirSync(dirname(clone), { recursive: true })
+    await git('clone', '--quiet', gitPath, clone)
+  }
+  const run: ProgramRig['run'] = async (...args) => runProgram(args, env)
+  const store = openJsonStore({ clock: systemClock }, stateDir)
+  const journals = openJournals(stateDir)
+  return {
+    dir,
+    repo,
+    control,
+    clock,
+    layout,
+    origin: gitPath,
+    clone,
+    token,
+    env,
+    run,
+    tick: async () => run('run', '--now', '--wait'),
+    setBridge,
+    setConfig,
+    git,
+    openIssue: async (issue = {}) => {
+      const { number } = await control('createIssue', {
+        repo,
+        author: 'alice',
+        title: issue.title ?? 'The application is broken',
+        body: issue.body === undefined ? 'It says "broken".' : issue.body,
+        labels: issue.labels ?? [LABELS.code],
+      })
+      return number
+    },
+    entry: (number) => store.readQueue().entries[`${repo}#${number}`.toLowerCase()],
+    meta: () => store.readMeta(),
+    journals: () => journals.list().flatMap((runId) => journals.read(runId) ?? []),
+    log: () =>
+      readFileSync(layout.log, 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
+    close: async () => {
+      await github.close()
+      const left = processesIn(dir)
+      for (const pid of left) process.kill(pid, 'SIGKILL')
+      rmSync(dir, { recursive: true, force: true })
+      if (left.length > 0) throw new Error(`processes were left: ${left.join(', ')}`)
+    },
+  }
+}
+
+async function runProgram(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Finished> {
+  return new Promise((resolve) => {
+    const options = { env, maxBuffer: 16 * 1024 * 1024, timeout: 120_000 }
+    const child = execFile(process.execPath, [PROGRAM, ...args], options, (_, stdout, stderr) => {
+      resolve({ code: child.exitCode ?? -1, stdout, stderr })
+    })
+    child.stdin?.end()
+  })
+}
+
+/** Processes that work in the folder or were started for it. */
+function processesIn(dir: string): readonly number[] {
+  return listProcesses()
+    .map(({ pid }) => pid)
+    .filter(
+      (pid) =>
+        pid !== process.pid && (cwdOf(pid)?.startsWith(dir) || commandLine(pid).includes(dir)),
+    )
+}
+
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Every file under a folder, as text by its path; for searches. */
+export function textsUnder(folder: string): ReadonlyMap<string, string> {
+  const names = readdirSync(folder, { recursive: true, withFileTypes: true })
+  return new Map(
+    names
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .map((path) => [path, readFileSync(path, 'latin1')]),
+  )
+}
