@@ -49,6 +49,7 @@ const TEXTS = [
     module: 'scripts/configuration-page.ts',
     make: 'makeConfigurationPage',
   },
+  { path: 'docs/lifecycle.md', module: 'scripts/lifecycle-page.ts', make: 'makeLifecyclePage' },
 ]
 
 /** Every generated file: where it is, and how its content is made. */

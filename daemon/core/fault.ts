@@ -1,4 +1,5 @@
-import { FAULTS, type FaultCode, type FaultSpec } from './fault-catalogue.ts'
+import { FAULTS, type FaultCode } from './fault-catalogue.ts'
+import type { FaultSpec } from './fault-classes.ts'
 import { redact } from './redaction.ts'
 
 /** Facts that fill a fault's message and next step; values are shown to people, so never secrets. */

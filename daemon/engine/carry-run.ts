@@ -1,6 +1,7 @@
 import { backoffMs } from '../core/backoff.ts'
 import { asFault } from '../core/fault.ts'
-import { FAULTS, type FaultClass } from '../core/fault-catalogue.ts'
+import { FAULTS } from '../core/fault-catalogue.ts'
+import type { FaultClass } from '../core/fault-classes.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { concludeRun, type Left } from './conclude-run.ts'

@@ -1,5 +1,6 @@
 import { asFault, type Fault } from '../core/fault.ts'
-import { FAULTS, type FaultClass } from '../core/fault-catalogue.ts'
+import { FAULTS } from '../core/fault-catalogue.ts'
+import type { FaultClass } from '../core/fault-classes.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RecordedError } from '../core/queue.ts'
 import { toTimestamp } from '../core/timestamp.ts'

@@ -8,12 +8,8 @@ import {
   fault,
   isFault,
 } from '../../daemon/core/fault.ts'
-import {
-  FAULT_CLASSES,
-  FAULTS,
-  type FaultCode,
-  type FaultSpec,
-} from '../../daemon/core/fault-catalogue.ts'
+import { FAULTS, type FaultCode } from '../../daemon/core/fault-catalogue.ts'
+import { FAULT_CLASSES, type FaultSpec } from '../../daemon/core/fault-classes.ts'
 
 const TOKEN = ['gh', 'p_'].join('') + 'a1B2'.repeat(9)
 const CATALOGUE: readonly (readonly [string, FaultSpec])[] = Object.entries(FAULTS)
