@@ -48,10 +48,18 @@ const SPAWN_FAULTS: Readonly<Record<string, FaultCode>> = {
   EACCES: 'worker/command-not-executable',
 }
 
+type Verdict = (report: ExitReport, facts: EndFacts) => EndVerdict
+
 const failed = (code: FaultCode, details: FaultDetails): EndVerdict => ({
   kind: 'failed',
   code,
   details,
+})
+
+const unknownExit = (reason: string): EndVerdict => ({
+  kind: 'unknown-exit',
+  code: 'worker/interrupted',
+  details: { reason },
 })
 
 const VERDICTS = {
@@ -77,30 +85,19 @@ const VERDICTS = {
       reason: report.detail,
     }),
   'supervisor-failed': (report) => failed('worker/supervisor-failed', { reason: report.detail }),
-} as const satisfies Record<EndReason, (report: ExitReport, facts: EndFacts) => EndVerdict>
+} as const satisfies Record<EndReason, Verdict>
 
 /** Pure: the verdict on an end. Processes left over outrank everything: the tree may still change. */
 export function classifyEnd(end: SupervisionEnd, facts: EndFacts): EndVerdict {
-  switch (end.kind) {
-    case 'ended': {
-      if (end.report.unkillable.length > 0) return failed('sys/unkillable', { run: facts.runId })
-      const verdict: (report: ExitReport, facts: EndFacts) => EndVerdict =
-        VERDICTS[end.report.reason]
-      return verdict(end.report, facts)
-    }
-    case 'vanished':
-      return end.workerStarted
-        ? {
-            kind: 'unknown-exit',
-            code: 'worker/interrupted',
-            details: { reason: 'its supervisor vanished' },
-          }
-        : { kind: 'not-started' }
-    case 'overdue':
-      return { kind: 'overdue' }
-    case 'unwatched':
-      return { kind: 'unwatched' }
-  }
+  if (end.kind === 'ended') return verdictOfReport(end.report, facts)
+  if (end.kind !== 'vanished') return { kind: end.kind }
+  return end.workerStarted ? unknownExit('its supervisor vanished') : { kind: 'not-started' }
+}
+
+function verdictOfReport(report: ExitReport, facts: EndFacts): EndVerdict {
+  if (report.unkillable.length > 0) return failed('sys/unkillable', { run: facts.runId })
+  const verdict: Verdict = VERDICTS[report.reason]
+  return verdict(report, facts)
 }
 
 /** Success needs exit 0 and a valid result; a signal from elsewhere is an interruption (design §6). */
@@ -109,6 +106,8 @@ function verdictOfExit(report: ExitReport, facts: EndFacts): EndVerdict {
   if (report.signal !== null && !OWN_SIGNALS.includes(report.signal)) {
     return failed('worker/interrupted', { reason: `the worker received ${report.signal}` })
   }
-  const ending = report.signal ?? `exit code ${report.exitCode ?? 'unknown'}`
+  if (report.signal === null && report.exitCode === null)
+    return unknownExit('its exit was not seen')
+  const ending = report.signal ?? `exit code ${report.exitCode}`
   return failed('worker/exited', { ending, transcript: facts.transcriptPath })
 }

@@ -1,16 +1,6 @@
 // The public-voice rule (design §9, R§8.11): nothing leaves that names a forbidden term or is too long.
 // It refuses and never rewrites, so that a human sees what the worker wanted to say.
 
-/** The default of `comment_forbidden_strings`; part of the versioned surface (R§10.5). */
-export const DEFAULT_FORBIDDEN_STRINGS = [
-  'caduceus',
-  'opencode',
-  'gentle-ai',
-  'engram',
-  'hermes',
-  'worker-bridge',
-] as const satisfies readonly string[]
-
 /** One outgoing text and how long it may be. */
 export type OutgoingText = Readonly<{
   /** As shown in a fault: "pull request title", "comment" … */

@@ -1,0 +1,121 @@
+import type { FaultSpec } from './fault-classes.ts'
+
+/** Faults of what has to be right before anything runs: configuration, token, state, the command itself. */
+export const SETUP_FAULTS = {
+  'config/not-found': {
+    class: 'config',
+    message: 'No configuration was found (looked at {looked}).',
+    next: 'Write one of these files, or name one with CADUCEUS_CONFIG.',
+  },
+  'config/unreadable': {
+    class: 'config',
+    message: 'The configuration {path} cannot be read: {reason}.',
+    next: 'Mend the file or its permissions, then run: caduceus config validate',
+  },
+  'config/no-section': {
+    class: 'config',
+    message: '{path} has no section "{section}:".',
+    next: 'Add the section with watched_repos, or write a configuration of its own.',
+  },
+  'config/invalid': {
+    class: 'config',
+    message: 'The configuration {path} has {count} problem(s): {problems}',
+    next: 'Mend them, then run: caduceus config validate',
+  },
+  'config/environment': {
+    class: 'config',
+    message: 'The environment variable {name} is {found}; wanted: {wanted}.',
+    next: 'Correct or unset it.',
+  },
+  'config/executor-unavailable': {
+    class: 'config',
+    message: 'executor_mode {mode} is not available in this version.',
+    next: 'Set executor_mode: trusted_host, or wait for the container executor.',
+  },
+  'token/not-found': {
+    class: 'config',
+    message: 'No GitHub token was found ({tried}).',
+    next: 'Set CADUCEUS_GITHUB_TOKEN, or github_token in the configuration, or log in with: gh auth login',
+  },
+  'token/rejected': {
+    class: 'config',
+    message: 'GitHub rejected the token ({status}).',
+    next: 'Replace the token; it may have expired or been revoked.',
+  },
+  'token/malformed': {
+    class: 'config',
+    message:
+      'The GitHub token holds a character that no token has (a space, a line break or the like).',
+    next: 'Set it again, without surrounding text.',
+  },
+  'state/none': {
+    class: 'state',
+    message: 'There is no state yet in {path}.',
+    next: 'Run one tick: caduceus run',
+  },
+  'state/corrupt': {
+    class: 'state',
+    message: '{path} is not readable as state: {reason}. {kept}',
+    next: 'Restore the file from a backup, or move it away to begin with an empty state.',
+  },
+  'state/format-of-original': {
+    class: 'state',
+    message: '{path} has format {found}, written by the original implementation.',
+    next: 'Use another state_dir, or move the file away to begin with an empty state.',
+  },
+  'state/format-newer': {
+    class: 'state',
+    message: '{path} has format {found}; this version knows {known}.',
+    next: 'Install the newer version that wrote it.',
+  },
+  'state/stale-schema': {
+    class: 'state',
+    message: '{path} is a database with schema {found}; this version reads only {known}.',
+    next: 'Use an empty state_dir; there is no migration from that schema.',
+  },
+  'state/directory-refused': {
+    class: 'config',
+    message: '{path} cannot be used to keep state: {reason}.',
+    next: 'Set state_dir to a directory of your own.',
+  },
+  'state/lock-busy': {
+    class: 'infrastructure',
+    message: 'The lock {path} stayed taken for {seconds} s.',
+    next: 'Another command is working on the state; try again.',
+  },
+  'state/claim-mismatch': {
+    class: 'terminal',
+    message: 'The run {run} no longer owns {issue} (found: {found}).',
+    next: 'Look at: caduceus status',
+  },
+  'state/refused': {
+    class: 'usage',
+    message: 'An entry in phase {phase} does not accept "{event}" ({issue}).',
+    next: 'Look at: caduceus status',
+  },
+  'issue/withdrawn': {
+    class: 'cancelled',
+    message: '{issue} was withdrawn: {reason}.',
+    next: '',
+  },
+  'usage/invalid': {
+    class: 'usage',
+    message: '{reason}',
+    next: 'See: caduceus {command} --help',
+  },
+  'demo/failed': {
+    class: 'internal',
+    message: 'The demo did not reach its end: {reason}.',
+    next: 'Everything is kept in {path}.',
+  },
+  'demo/refused': {
+    class: 'internal',
+    message: 'The embedded GitHub refused: {reason}.',
+    next: '',
+  },
+  'internal/unexpected': {
+    class: 'internal',
+    message: 'Something unexpected happened: {reason}.',
+    next: 'Please report it with the log.',
+  },
+} as const satisfies Record<string, FaultSpec>
