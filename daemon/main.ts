@@ -15,7 +15,7 @@ if (refusal !== null) {
 } else {
   // Absent before Node 22; a quarter of the start-up time where it is there.
   if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') {
-    nodeModule.enableCompileCache()
+    Reflect.apply(nodeModule.enableCompileCache, nodeModule, [])
   }
   const { runCommandLine } = await import('./cli.ts')
   const argv = process.argv.slice(2)

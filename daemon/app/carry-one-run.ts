@@ -65,7 +65,7 @@ export async function carryOneRun(
       templates: readPromptTemplates(build),
       settings: runSettingsOf(config),
       environment,
-      secrets: ports.token.known(),
+      secrets: ports.token.known,
       self: ownIdentity(),
     },
     journal,

@@ -85,6 +85,8 @@ export type Journal = Readonly<{
   key: IssueKey
   ticket: Ticket
   generation: number
+  /** The run of this issue before this one; its tree is kept until this one makes its own. */
+  previousRunId: string | null
   /** 1 for the first worker attempt. */
   attempt: number
   dryRun: boolean

@@ -54,6 +54,7 @@ export async function carryRun(ports: RunPorts, start: Journal): Promise<RunEnd>
   let journal: Journal = { ...start, notBefore: null }
   while (journal.stage !== 'settled') {
     if (!ports.claim.isCurrent()) return { kind: 'lost', journal }
+    if (ports.signal.aborted) return { kind: 'left', journal }
     const step: Step = STEPS[journal.stage]
     ports.log.info('run step', { runId: journal.runId, stage: journal.stage })
     try {

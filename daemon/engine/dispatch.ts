@@ -62,7 +62,7 @@ async function start(ports: TickPorts, candidate: QueueEntry): Promise<string | 
       claim.release()
       return null
     }
-    ports.journals.write(newJournal(ports, entry, runId))
+    ports.journals.write(newJournal(ports, entry, runId, candidate.lastRunId))
     await ports.startRunner(claim, runId)
     ports.log.info('run started', { issue: formatIssue(entry.key), runId })
     return runId
@@ -100,13 +100,19 @@ function hasRoom(queue: QueueState, entry: QueueEntry, capacity: Capacity): bool
   )
 }
 
-function newJournal(ports: TickPorts, entry: QueueEntry, runId: string): Journal {
+function newJournal(
+  ports: TickPorts,
+  entry: QueueEntry,
+  runId: string,
+  previousRunId: string | null,
+): Journal {
   const { layout, settings, clock } = ports
   return {
     runId,
     key: entry.key,
     ticket: entry.ticket,
     generation: entry.generation,
+    previousRunId,
     attempt: entry.attempts + 1,
     dryRun: settings.dryRun,
     build: ports.build,

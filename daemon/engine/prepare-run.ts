@@ -35,6 +35,7 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
   if (wanted.kind === 'withdrawn') throw wanted.fault
   const { issue, label } = wanted
 
+  await removeEarlierTree(ports, journal)
   const clone = await git.inspectClone(repository)
   const base = await git.fetchBase(repository, clone, facts.defaultBranch)
   const tree = await git.createTree(base, {
@@ -83,7 +84,7 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
     environment: buildWorkerEnvironment(
       ports.environment,
       settings.worker.environmentAllowlist,
-      ports.secrets,
+      ports.secrets(),
       {
         key,
         title: issue.title,
@@ -103,6 +104,16 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
     stallMs: settings.worker.stallMs,
   })
   return launching
+}
+
+/** The tree of the attempt before this one has been kept until now (design §7). */
+async function removeEarlierTree({ git, layout }: RunPorts, journal: Journal): Promise<void> {
+  const { previousRunId } = journal
+  if (previousRunId === null || previousRunId === journal.runId) return
+  await git.removeTree({
+    path: layout.worktree(repositoryOf(journal.key), previousRunId),
+    indexPath: layout.run(previousRunId).index,
+  })
 }
 
 /** The labelling this run answers; a newer one after its end asks for a new generation (design §6). */

@@ -21,7 +21,7 @@ export type RunPorts = Readonly<{
   /** The daemon's own environment, from which the worker's is picked. */
   environment: Readonly<Record<string, string>>
   /** Values that must not reach the worker under any name. */
-  secrets: readonly string[]
+  secrets: () => readonly string[]
   self: RecordedProcess
   /** A random number in [0, 1). */
   random: () => number

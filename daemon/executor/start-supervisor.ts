@@ -1,6 +1,6 @@
 import type { LaunchOutcome, LaunchRequest } from '../core/executor.ts'
 import type { Clock } from '../core/ports.ts'
-import { SUPERVISOR_FDS } from '../core/supervisor-files.ts'
+import { type Launch, SUPERVISOR_FDS } from '../core/supervisor-files.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { closeDescriptor, openToAppend } from '../sys/files.ts'
 import { type KernelLock, tryLock } from '../sys/kernel-lock.ts'
@@ -31,8 +31,7 @@ export async function startSupervisor(
   try {
     const wasStarted = readStarted(request) !== null || readExit(request) !== null
     if (wasStarted) return { kind: 'already-launched' }
-    const { environment, directory, ...launch } = request
-    writeLaunch(request, { ...launch, launchedAt: toTimestamp(program.clock.now()) })
+    writeLaunch(request, launchOf(request, program.clock.now()))
     return await spawnWith(program, request, lock)
   } finally {
     lock.close()
@@ -55,5 +54,21 @@ async function spawnWith(
     return { kind: 'launched' }
   } finally {
     if (log !== null) closeDescriptor(log)
+  }
+}
+
+/** What may stand in a file: everything but the environment, which is given over a pipe. */
+function launchOf(request: LaunchRequest, now: number): Launch {
+  return {
+    runId: request.runId,
+    argv: request.argv,
+    treePath: request.treePath,
+    resultPath: request.resultPath,
+    transcriptPath: request.transcriptPath,
+    transcriptMaxBytes: request.transcriptMaxBytes,
+    timeoutMs: request.timeoutMs,
+    completionGraceMs: request.completionGraceMs,
+    stallMs: request.stallMs,
+    launchedAt: toTimestamp(now),
   }
 }

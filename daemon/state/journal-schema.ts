@@ -94,6 +94,7 @@ export const JOURNAL_SCHEMA: Schema<JournalFile> = closedObject({
   key: ISSUE_KEY,
   ticket: TICKET,
   generation: COUNT,
+  previousRunId: orNull(RUN_ID),
   attempt: COUNT,
   dryRun: FLAG,
   build: TEXT,

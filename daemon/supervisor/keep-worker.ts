@@ -48,7 +48,7 @@ export async function keepWorker(scene: Scene, worker: WorkerProcess): Promise<v
   const ended = new AbortController()
   const exited = worker.exited.then((exit) => {
     state.exit = exit
-    ended.abort()
+    return ended.abort()
   })
   const tree = ownProcessTree(
     { ...worker, isCollected: () => state.exit !== null },

@@ -24,14 +24,14 @@ export function processesHolding(path: string): readonly ProcessIdentity[] {
 export function processesWorkingIn(folder: string): readonly ProcessIdentity[] {
   const real = orNull(() => realpathSync(folder)) ?? folder
   return find((entry) => {
-    const cwd = cwdOf(entry.pid)
+    const cwd = orNull(() => cwdOf(entry.pid))
     return cwd !== null && `${withoutMark(cwd)}/`.startsWith(`${real}/`)
   })
 }
 
 /** Processes that were started with a variable of exactly this value. */
 export function processesWithVariable(name: string, value: string): readonly ProcessIdentity[] {
-  return find((entry) => environmentOf(entry.pid)?.[name] === value)
+  return find((entry) => orNull(() => environmentOf(entry.pid))?.[name] === value)
 }
 
 /** Processes of a session. */
@@ -66,8 +66,11 @@ function withoutMark(path: string): string {
   return path.endsWith(REMOVED) ? path.slice(0, -REMOVED.length) : path
 }
 
-/** A process may end or close while it is looked at, and others' cannot be seen: both mean "not it". */
-function orNull<T>(look: () => T): T | null {
+/**
+ * A process may end while it is looked at, others' cannot be seen, a folder may be too deep to be named:
+ * all mean "not it". One odd process must not keep us from finding the others.
+ */
+function orNull<T>(look: () => T | null): T | null {
   try {
     return look()
   } catch {

@@ -76,7 +76,10 @@ export function parseResult(bytes: Uint8Array, transcript = ''): ParsedResult {
     const problem = rule.problem(field)
     if (problem !== null) throw invalid(`the field ${name} ${problem}`)
   }
-  const textOf = (name: string): string => String(value[name])
+  const textOf = (name: string): string => {
+    const field = value[name]
+    return typeof field === 'string' ? field : ''
+  }
   const artifacts = value['artifacts']
   return {
     kind: 'success',
@@ -109,33 +112,35 @@ function parseJson(text: string, transcript: string): JsonValue {
 }
 
 function summaryProblem(value: JsonValue): string | null {
-  const problem = textProblem(value)
-  if (problem !== null) return problem
-  return Buffer.byteLength(String(value)) > LIMITS.summaryBytes
-    ? `is longer than ${LIMITS.summaryBytes} bytes`
-    : null
+  return textProblem(value, (text) =>
+    Buffer.byteLength(text) > LIMITS.summaryBytes
+      ? `is longer than ${LIMITS.summaryBytes} bytes`
+      : null,
+  )
 }
 
 function commitMessageProblem(value: JsonValue): string | null {
-  const problem = textProblem(value)
-  if (problem !== null) return problem
-  if (CONTROL_BUT_LINES.test(String(value))) return 'has a control character'
-  return Buffer.byteLength(String(value)) > LIMITS.commitMessageBytes
-    ? `is longer than ${LIMITS.commitMessageBytes} bytes`
-    : null
+  return textProblem(value, (text) => {
+    if (CONTROL_BUT_LINES.test(text)) return 'has a control character'
+    return Buffer.byteLength(text) > LIMITS.commitMessageBytes
+      ? `is longer than ${LIMITS.commitMessageBytes} bytes`
+      : null
+  })
 }
 
 function titleProblem(value: JsonValue): string | null {
-  const problem = textProblem(value)
-  if (problem !== null) return problem
-  return CONTROL.test(String(value)) ? 'has a control character or more than one line' : null
+  return textProblem(value, (text) =>
+    CONTROL.test(text) ? 'has a control character or more than one line' : null,
+  )
 }
 
-function textProblem(value: JsonValue): string | null {
+/** What every text has to be, then what this one has to be. */
+function textProblem(value: JsonValue, further: (text: string) => string | null): string | null {
   if (typeof value !== 'string') return 'is not a text'
   if (value.trim() === '') return 'is blank'
   if (value.includes('\0')) return 'has a NUL character'
-  return UNPAIRED_SURROGATE.test(value) ? 'has half a character (an unpaired surrogate)' : null
+  if (UNPAIRED_SURROGATE.test(value)) return 'has half a character (an unpaired surrogate)'
+  return further(value)
 }
 
 function artifactsProblem(value: JsonValue): string | null {

@@ -1,0 +1,139 @@
+import { join } from 'node:path'
+import { type Fault, fault, isFault } from '../core/fault.ts'
+import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
+import type { OperatorClone } from '../core/ports.ts'
+import { fileStatus, readFileBounded } from '../sys/files.ts'
+import { realPath } from '../sys/real-path.ts'
+import { readOperatorSettings } from './operator-settings.ts'
+import { cloneUrl, originHost, provesRepository, showUrl } from './origin.ts'
+import type { RunGit } from './run-git.ts'
+import { parseSimpleConfig } from './simple-config.ts'
+
+export type CloneDeps = Readonly<{
+  runGit: RunGit
+  /** `<workdirBase>/<owner>/<name>` is the clone of a repository. */
+  workdirBase: string
+  apiBase: string
+}>
+
+/** A proved clone, and where its repository lies. */
+export type InspectedClone = OperatorClone & Readonly<{ gitDirectory: string }>
+
+type Findings = Readonly<{ originUrl: string; shallowOrPartial: boolean }>
+
+const MAX_CONFIG_BYTES = 64 * 1024
+
+/**
+ * Proves that the operator's clone of a repository is there and that its origin is that repository
+ * (design §8, R§6.1). It may be dirty, bare, a linked worktree, or reached through a link. The usual
+ * clone is read without starting git; whatever is unusual is asked of git.
+ * Faults: clone/missing, clone/not-a-repository, clone/no-origin, clone/wrong-origin, git/failed.
+ */
+export async function inspectClone(
+  deps: CloneDeps,
+  repository: RepositoryName,
+): Promise<InspectedClone> {
+  const path = join(deps.workdirBase, repository.owner, repository.name)
+  if (realPath(path) === null) throw cloneFault('clone/missing', deps, repository, path)
+  const gitDirectory = gitDirectoryOf(path)
+  if (gitDirectory === null) throw cloneFault('clone/not-a-repository', deps, repository, path)
+  const findings =
+    readSimply(gitDirectory, (url) => provesRepository(url, repository, deps.apiBase)) ??
+    (await askGit(deps, repository, path, gitDirectory))
+  return { path, gitDirectory, ...findings }
+}
+
+/**
+ * Where the repository of a clone lies; null = nowhere. Never searched for in the folders above: a
+ * plain folder inside another repository would be taken for that.
+ */
+export function gitDirectoryOf(path: string): string | null {
+  const inside = join(path, '.git')
+  if (fileStatus(inside) !== null) return inside
+  const isBare = fileStatus(join(path, 'HEAD')) !== null && isFolder(join(path, 'objects'))
+  return isBare ? path : null
+}
+
+/** Only ever a positive verdict; null = ask git. */
+function readSimply(gitDirectory: string, proves: (url: string) => boolean): Findings | null {
+  const inside = (name: string): string => join(gitDirectory, name)
+  const isUsual =
+    isFolder(gitDirectory) &&
+    isFolder(inside('objects')) &&
+    isFolder(inside('refs')) &&
+    fileStatus(inside('HEAD'))?.kind === 'file' &&
+    fileStatus(inside('config'))?.kind === 'file' &&
+    fileStatus(inside('commondir')) === null
+  const text = isUsual ? readFileBounded(inside('config'), MAX_CONFIG_BYTES) : null
+  const config = text === null ? null : parseSimpleConfig(text.toString('latin1'))
+  if (config === null || config.has('remote.origin.pushurl')) return null
+  const [originUrl, ...more] = config.get('remote.origin.url') ?? []
+  if (originUrl === undefined || more.length > 0 || !proves(originUrl)) return null
+  const isPartial = [...config.keys()].some(isPartialKey)
+  return { originUrl, shallowOrPartial: isPartial || fileStatus(inside('shallow')) !== null }
+}
+
+async function askGit(
+  deps: CloneDeps,
+  repository: RepositoryName,
+  path: string,
+  gitDirectory: string,
+): Promise<Findings> {
+  const ask = async (args: readonly [string, ...string[]]): Promise<readonly string[]> => {
+    const operation = `${args[0]} in ${path}`
+    const call = { profile: 'operator', operation, args, gitDirectory } as const
+    return (await deps.runGit(call)).stdout.toString().split('\n').slice(0, -1)
+  }
+  const shallow = await ask(['rev-parse', '--is-shallow-repository']).catch((error: unknown) => {
+    const isNone = isFault(error) && /not a git repository/i.test(error.message)
+    throw isNone ? cloneFault('clone/not-a-repository', deps, repository, path) : error
+  })
+  const settings = await readOperatorSettings(deps.runGit, gitDirectory)
+  const values = (key: string): readonly string[] =>
+    settings.filter(([name]) => name === key).map(([, value]) => value)
+  const [originUrl] = values('remote.origin.url')
+  if (originUrl === undefined) throw cloneFault('clone/no-origin', deps, repository, path)
+  const pushUrls = values('remote.origin.pushurl')
+  const [fetchUrl] = await ask(['remote', 'get-url', 'origin'])
+  const realPushUrls = await ask(['remote', 'get-url', '--push', '--all', 'origin'])
+  // Written or rewritten (url.<base>.insteadOf): either may be the one that names the repository.
+  const proofs = [
+    [originUrl, fetchUrl],
+    ...(pushUrls.length > 0 ? pushUrls : [originUrl]).map((url, at) => [url, realPushUrls[at]]),
+  ]
+  for (const [written = '', rewritten = written] of proofs) {
+    if ([written, rewritten].some((url) => provesRepository(url, repository, deps.apiBase)))
+      continue
+    throw cloneFault('clone/wrong-origin', deps, repository, path, showUrl(written))
+  }
+  const isPartial = settings.some(([key]) => isPartialKey(key))
+  return { originUrl, shallowOrPartial: isPartial || shallow[0] === 'true' }
+}
+
+/** Keys of a clone that leaves objects to be fetched later (gitformat "partial clone"). */
+function isPartialKey(key: string): boolean {
+  return (
+    key === 'extensions.partialclone' || /^remote\..*\.(?:promisor|partialclonefilter)$/.test(key)
+  )
+}
+
+function isFolder(path: string): boolean {
+  return fileStatus(path)?.kind === 'directory'
+}
+
+function cloneFault(
+  code: 'clone/missing' | 'clone/not-a-repository' | 'clone/no-origin' | 'clone/wrong-origin',
+  deps: CloneDeps,
+  repository: RepositoryName,
+  path: string,
+  found: string | null = null,
+): Fault {
+  return fault(code, {
+    repo: formatRepository(repository),
+    path,
+    target: /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`,
+    url: cloneUrl(repository, deps.apiBase),
+    wanted: originHost(deps.apiBase),
+    found,
+  })
+}

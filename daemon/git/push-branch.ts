@@ -1,0 +1,132 @@
+import { type FaultDetails, fault, isFault } from '../core/fault.ts'
+import { redact } from '../core/redaction.ts'
+import { requireObjectId } from './commit-tree.ts'
+import type { StoreDeps } from './fetch-base.ts'
+import { inspectClone } from './inspect-clone.ts'
+import { classifyPushFailure, describeRejection, type PushFailure } from './push-outcome.ts'
+import { isBranchName } from './ref-name.ts'
+import { type RemoteAccess, type RemotePurpose, readRemoteAccess } from './remote-access.ts'
+import { explain, type GitOutput, gitFault } from './run-git.ts'
+import { readStoreName } from './store-paths.ts'
+
+type PushRequest = Readonly<{ storePath: string; oid: string; branch: string }>
+
+/**
+ * The object id of a branch where we push to, or null; asked of the remote itself, by its exact name.
+ * Faults: git/failed, clone/*.
+ */
+export async function remoteBranch(
+  deps: StoreDeps,
+  storePath: string,
+  branch: string,
+): Promise<string | null> {
+  requireBranchName('ls-remote', branch)
+  const access = await openAccess(deps, storePath, 'probe')
+  const ref = `refs/heads/${branch}`
+  const { stdout } = await deps.runGit({
+    ...access,
+    operation: 'ls-remote',
+    args: ['ls-remote', '--quiet', '--heads', 'origin', ref],
+    gitDirectory: storePath,
+    maxOutputBytes: 1024 * 1024,
+  })
+  // The pattern also matches refs that only end like this one.
+  const lines = stdout.toString().split('\n')
+  return lines.find((line) => line.endsWith(`\t${ref}`))?.split('\t')[0] ?? null
+}
+
+/**
+ * Creates a branch on the remote, and never changes one (design §8, P§3): the push is refused unless
+ * the branch is absent, or already at our commit. Hooks of ours do not run, nothing is signed, and no
+ * tag or submodule goes along.
+ * Every fault of it says in `effect` whether it may have happened: 'none' or 'unknown'.
+ * Faults: git/foreign-branch, git/push-rejected, git/failed, clone/*.
+ */
+export async function pushNewBranch(
+  deps: StoreDeps,
+  storePath: string,
+  oid: string,
+  branch: string,
+): Promise<void> {
+  const request = { storePath, oid, branch }
+  const access = await prepare(deps, request).catch((error: unknown) => {
+    throw isFault(error) ? fault(error.code, { ...error.details, effect: 'none' }, error) : error
+  })
+  const ref = `refs/heads/${branch}`
+  const output = await deps
+    .runGit({
+      ...access,
+      operation: 'push',
+      args: [
+        'push',
+        '--porcelain',
+        '--no-verify',
+        '--no-follow-tags',
+        '--no-signed',
+        '--no-force-if-includes',
+        '--recurse-submodules=no',
+        `--force-with-lease=${ref}:`,
+        'origin',
+        `${oid}:${ref}`,
+      ],
+      gitDirectory: storePath,
+      answers: [0, 1, 128],
+    })
+    .catch((error: unknown) => {
+      if (!isFault(error)) throw error
+      const effect = error.code === 'sys/spawn-failed' ? 'none' : 'unknown'
+      throw fault(error.code, { ...error.details, effect }, error)
+    })
+  if (output.code !== 0) await explainFailure(deps, request, access.secrets, output)
+}
+
+async function prepare(deps: StoreDeps, request: PushRequest): Promise<RemoteAccess> {
+  requireBranchName('push', request.branch)
+  requireObjectId('push', request.oid)
+  return openAccess(deps, request.storePath, 'push')
+}
+
+/** The clone is proved again: its origin may have been changed since the run began. */
+async function openAccess(
+  deps: StoreDeps,
+  storePath: string,
+  purpose: RemotePurpose,
+): Promise<RemoteAccess> {
+  const clone = await inspectClone(deps, readStoreName(storePath))
+  return readRemoteAccess(deps, clone, purpose)
+}
+
+/** Throws unless the branch turns out to be ours. */
+async function explainFailure(
+  deps: StoreDeps,
+  request: PushRequest,
+  secrets: readonly string[],
+  output: GitOutput,
+): Promise<void> {
+  const { storePath, oid, branch } = request
+  const stdout = redact(output.stdout.toString(), secrets)
+  const kind = classifyPushFailure(stdout, output.stderr)
+  const kept = `${oid} in ${storePath}`
+  if (kind === 'refused') {
+    const reason = describeRejection(stdout, output.stderr)
+    throw fault('git/push-rejected', { branch, reason, kept, effect: 'none' })
+  }
+  if (kind !== 'exists') {
+    throw gitFault('push', explain(output.stderr), effectOf(kind))
+  }
+  const found = await remoteBranch(deps, storePath, branch).catch((error: unknown) => {
+    // Ours was refused, that much is certain; whose is there could not be asked.
+    throw isFault(error) ? fault(error.code, { ...error.details, effect: 'none' }, error) : error
+  })
+  if (found === oid) return
+  if (found === null) throw gitFault('push', explain(output.stderr), effectOf('failed'))
+  throw fault('git/foreign-branch', { branch, found, expected: oid, kept, effect: 'none' })
+}
+
+function effectOf(kind: PushFailure): FaultDetails {
+  return { effect: kind === 'unknown' ? 'unknown' : 'none' }
+}
+
+function requireBranchName(operation: string, branch: string): void {
+  if (!isBranchName(branch)) throw gitFault(operation, `"${branch}" is no name of a branch`)
+}

@@ -1,0 +1,149 @@
+import { type Fault, type FaultDetails, fault, isFault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
+import { redact } from '../core/redaction.ts'
+import { runProcess } from '../sys/run-process.ts'
+import { isRecentEnough, OLDEST_GIT, parseGitVersion } from './git-version.ts'
+import {
+  type Environment,
+  keyArguments,
+  PROFILES,
+  type ProfileName,
+  type Setting,
+  settingsEnvironment,
+} from './profile.ts'
+
+/** One call of git. */
+export type GitCall = Readonly<{
+  profile: ProfileName
+  /** For messages: 'fetch'. */
+  operation: string
+  /** Subcommand and its arguments; nothing secret. */
+  args: readonly [string, ...string[]]
+  /** Which repository; without one git works on none. */
+  gitDirectory?: string
+  workTree?: string
+  indexPath?: string
+  /** Default: the root folder. */
+  cwd?: string
+  /** Keys on the command line, besides those of the profile. */
+  keys?: Readonly<Record<string, string>>
+  /** Keys that may be secret, given through the environment. */
+  settings?: readonly Setting[]
+  env?: Environment
+  input?: string | Uint8Array
+  /** Values to mask in what git says. */
+  secrets?: readonly string[]
+  /** Default: 32 KiB, the rest is dropped. With a number, more than that is a fault. */
+  maxOutputBytes?: number
+  /** Drop what is beyond `maxOutputBytes` instead. */
+  cut?: boolean
+  /** Exit codes that are answers; default only 0. */
+  answers?: readonly number[]
+}>
+
+export type GitOutput = Readonly<{
+  code: number
+  stdout: Buffer
+  /** Redacted, at most 32 KiB. */
+  stderr: string
+}>
+
+/** Runs git as a call says. Faults: git/failed, git/too-old, sys/spawn-failed, sys/output-too-large. */
+export type RunGit = (call: GitCall) => Promise<GitOutput>
+
+/**
+ * Git as the rest of this folder calls it. Its version is asked once, before the first call.
+ * @param operator the operator's environment
+ * @param timeoutMs deadline of every single call (git_timeout_seconds)
+ */
+export function makeRunGit(operator: Environment, timeoutMs: number): RunGit {
+  let checked: Promise<void> | null = null
+  return async (call) => {
+    checked ??= requireRecentGit(operator, timeoutMs)
+    await checked.catch((error: unknown) => {
+      // Asked again next time: git may have been installed meanwhile.
+      checked = null
+      throw error
+    })
+    return runGit(operator, timeoutMs, call)
+  }
+}
+
+/** What git said, for a fault: without hints and progress, on one line, bounded. */
+export function explain(stderr: string): string {
+  const lines = stderr.split(/[\r\n]+/).map((line) => line.trim())
+  const telling = lines.filter((line) => line !== '' && !/^(?:hint:|To \S+$)/.test(line))
+  const text = telling.join(' ')
+  return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
+}
+
+async function runGit(operator: Environment, timeoutMs: number, call: GitCall): Promise<GitOutput> {
+  const profile = PROFILES[call.profile]
+  const keys = { ...profile.keys, ...call.keys }
+  const result = await runProcess({
+    argv: ['git', ...keyArguments(keys), ...call.args],
+    cwd: call.cwd ?? '/',
+    env: {
+      ...profile.environment(operator),
+      ...settingsEnvironment(call.settings ?? []),
+      ...locations(call),
+      ...call.env,
+    },
+    ...(call.input === undefined ? {} : { input: call.input }),
+    timeoutMs,
+    maxOutputBytes: call.maxOutputBytes ?? LIMITS.gitOutputBytes,
+    overflow: call.maxOutputBytes === undefined || call.cut === true ? 'truncate' : 'fault',
+  }).catch((error: unknown) => {
+    throw timedOut(error, call, timeoutMs)
+  })
+  const stderr = redact(
+    result.stderr.subarray(0, LIMITS.gitOutputBytes).toString(),
+    call.secrets ?? [],
+  )
+  const code = result.code ?? -1
+  if ((call.answers ?? [0]).includes(code)) return { code, stdout: result.stdout, stderr }
+  throw gitFault(call.operation, explain(stderr) || describeEnd(result.code, result.signal), {
+    code,
+  })
+}
+
+/** A failure of git. `details` may add facts; they never replace the reason. */
+export function gitFault(
+  operation: string,
+  reason: string,
+  details: FaultDetails = {},
+  cause?: unknown,
+): Fault {
+  return fault('git/failed', { ...details, operation, reason }, cause)
+}
+
+function locations(call: GitCall): Environment {
+  return {
+    ...(call.gitDirectory === undefined ? {} : { GIT_DIR: call.gitDirectory }),
+    ...(call.workTree === undefined ? {} : { GIT_WORK_TREE: call.workTree }),
+    ...(call.indexPath === undefined ? {} : { GIT_INDEX_FILE: call.indexPath }),
+  }
+}
+
+function timedOut(error: unknown, call: GitCall, timeoutMs: number): unknown {
+  if (!isFault(error) || error.code !== 'sys/process-timeout') return error
+  const reason = `it did not finish within ${timeoutMs / 1000} s and was ended`
+  return gitFault(call.operation, reason, { timedOut: true }, error)
+}
+
+function describeEnd(code: number | null, signal: string | null): string {
+  return code === null ? `it was ended by ${signal ?? 'a signal'}` : `it ended with ${code}`
+}
+
+async function requireRecentGit(operator: Environment, timeoutMs: number): Promise<void> {
+  const { stdout } = await runProcess({
+    argv: ['git', '--version'],
+    env: PROFILES.tree.environment(operator),
+    timeoutMs,
+  })
+  const text = stdout.toString().trim()
+  const version = parseGitVersion(text)
+  if (version === null || !isRecentEnough(version)) {
+    throw fault('git/too-old', { found: text.replace(/^git version /, ''), wanted: OLDEST_GIT })
+  }
+}

@@ -1,0 +1,67 @@
+import { DURABLE_KEYS } from './profile.ts'
+import type { RunGit } from './run-git.ts'
+
+/** Where commits of runs are kept from being collected. */
+export const RUN_REFS = 'refs/runs/'
+
+const MAX_REFS_BYTES = 64 * 1024 * 1024
+
+/** Removes every ref of a new store but one: what was copied with the operator's clone. Faults: git/failed. */
+export async function dropOtherRefs(
+  runGit: RunGit,
+  storePath: string,
+  kept: string,
+): Promise<void> {
+  const refs = await listRefs(runGit, storePath, 'refs/')
+  await deleteRefs(
+    runGit,
+    storePath,
+    refs.filter((ref) => ref !== kept && !ref.startsWith(RUN_REFS)),
+  )
+}
+
+/**
+ * Removes what stands in the way of a ref's name: after `main` became `main/v2` upstream, the old name
+ * is a file where the new one needs a folder, and the other way round. Faults: git/failed.
+ */
+export async function dropConflictingRefs(
+  runGit: RunGit,
+  storePath: string,
+  wanted: string,
+): Promise<void> {
+  const refs = await listRefs(runGit, storePath, 'refs/remotes/origin/')
+  const isInTheWay = (ref: string): boolean =>
+    wanted.startsWith(`${ref}/`) || ref.startsWith(`${wanted}/`)
+  await deleteRefs(runGit, storePath, refs.filter(isInTheWay))
+}
+
+async function listRefs(
+  runGit: RunGit,
+  storePath: string,
+  prefix: string,
+): Promise<readonly string[]> {
+  const { stdout } = await runGit({
+    profile: 'tree',
+    operation: 'for-each-ref',
+    args: ['for-each-ref', '--format=%(refname)', prefix],
+    gitDirectory: storePath,
+    maxOutputBytes: MAX_REFS_BYTES,
+  })
+  return stdout.toString('latin1').split('\n').filter(Boolean)
+}
+
+async function deleteRefs(
+  runGit: RunGit,
+  storePath: string,
+  refs: readonly string[],
+): Promise<void> {
+  if (refs.length === 0) return
+  await runGit({
+    profile: 'tree',
+    operation: 'update-ref',
+    args: ['update-ref', '--no-deref', '--stdin'],
+    keys: DURABLE_KEYS,
+    gitDirectory: storePath,
+    input: Buffer.from(refs.map((ref) => `delete ${ref}\n`).join(''), 'latin1'),
+  })
+}
