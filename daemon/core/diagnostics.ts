@@ -13,16 +13,19 @@ export function addDiagnostics(
   ring: readonly Diagnostic[],
   found: readonly Diagnostic[],
 ): readonly Diagnostic[] {
-  const fresh = found.filter((diagnostic) => !ring.some((known) => isRepeat(known, diagnostic)))
-  if (fresh.length === 0) return ring
-  return [...ring, ...fresh.map(shorten)].slice(-LIMITS.diagnostics)
+  let all = ring
+  for (const diagnostic of found) {
+    const isKnown = all.some((known) => isRepeat(known, diagnostic))
+    if (!isKnown) all = [...all, shorten(diagnostic)].slice(-LIMITS.diagnostics)
+  }
+  return all
 }
 
 function isRepeat(known: Diagnostic, diagnostic: Diagnostic): boolean {
   return (
     known.code === diagnostic.code &&
     known.issue === diagnostic.issue &&
-    fromTimestamp(diagnostic.at) - fromTimestamp(known.at) < COALESCE_MS
+    Math.abs(fromTimestamp(diagnostic.at) - fromTimestamp(known.at)) < COALESCE_MS
   )
 }
 

@@ -5,28 +5,50 @@
 // doubt. A full Markdown parser was tried: hostile text of 60 kB kept it busy for 20 s. This one is
 // linear, and whatever it is not sure about counts as prose, where a space does no harm.
 
-const MENTION = /(^|[^A-Za-z0-9_/.@-])@(?=[A-Za-z0-9])/gm
+// Emphasis, brackets and other markup before the sign are gone once the text is shown.
+const MENTION = /(?<![A-Za-z0-9])@(?=[A-Za-z0-9])/g
 
 /** GitHub docs, "Linking a pull request to an issue using a keyword", and the reference forms it knows. */
-const CLOSING =
-  /\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\b[\s:*_~([]{0,20}(?:(?:[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})?#|GH-|https?:\/\/[^\s/]{1,253}\/[^\s/]{1,39}\/[^\s/]{1,100}\/(?:issues|pull)\/)(?=\d)/gi
+const KEYWORD = String.raw`(?<![A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?![A-Za-z0-9])`
+/** White space and markup that is not seen; each kind begins with a character of its own, so it is linear. */
+const BETWEEN = String.raw`(?:[\s:*_~([\\<]|<[^<>]{0,200}>|&[A-Za-z]{2,31};)*`
+const REFERENCE = String.raw`(?:(?:[A-Za-z0-9_-]{1,39}\/[A-Za-z0-9._-]{1,100})?#|GH-|https?:\/\/[^\s/]{1,253}\/[^\s/]{1,39}\/[^\s/]{1,100}\/(?:issues|pull)\/)(?=\d)`
+const CLOSING = new RegExp(KEYWORD + BETWEEN + REFERENCE, 'gi')
 
-/** Raw HTML, mathematics, or a fence inside a list or quotation: where code ends is no longer certain. */
-const UNCERTAIN = /<[A-Za-z!/?]|\$\$|^[ \t>*+\-0-9.)]+(?:`{3}|~{3})/m
+/** Markdown's other way to write the signs above, and any letter or digit. */
+const CHARACTER_REFERENCE =
+  /&(?:#(?=(?:\d{1,7}|x[\da-f]{1,6});)|(?=(?:commat|num|sol|period|lowbar|colon);))/gi
+
+/**
+ * Raw HTML, mathematics, a fence inside a list or quotation, or a line that ends as on old Macs: where code
+ * ends is no longer certain.
+ */
+const UNCERTAIN = /<[A-Za-z!/?]|\$\$|\r(?!\n)|^[ \t>*+\-0-9.)\uFEFF]+(?:`{3}|~{3})/m
 
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})/
 
+/** Whether a fence that follows this Markdown certainly begins code; raw HTML, for one, could swallow it. */
+export function keepsFences(markdown: string): boolean {
+  return !UNCERTAIN.test(markdown)
+}
+
 /** Markdown with mentions and closing words made inert outside code. */
 export function neutralizeMarkdown(markdown: string): string {
-  if (UNCERTAIN.test(markdown)) return neutralizePlain(markdown)
-  return splitBlocks(markdown.split('\n'))
-    .map(({ lines, fenced }) => (fenced ? lines.join('\n') : neutralizeBlock(lines)))
-    .join('\n')
+  if (!keepsFences(markdown)) return neutralizeProse(markdown)
+  const blocks = splitBlocks(markdown.split('\n')).map(piecesOf)
+  const pieces = blocks.flatMap((block, at) => (at === 0 ? block : [LINE_END, ...block]))
+  return joinProse(pieces)
+    .map(({ text, code }) => (code ? text : neutralizeProse(text)))
+    .join('')
 }
 
 /** The same where no Markdown is read: titles and commit messages. */
 export function neutralizePlain(text: string): string {
-  return text.replaceAll(CLOSING, '$& ').replaceAll(MENTION, '$1@ ')
+  return text.replaceAll(CLOSING, '$& ').replaceAll(MENTION, '@ ')
+}
+
+function neutralizeProse(markdown: string): string {
+  return neutralizePlain(markdown.replaceAll(CHARACTER_REFERENCE, '$& '))
 }
 
 type Block = { lines: string[]; fenced: boolean }
@@ -51,28 +73,33 @@ function splitBlocks(lines: readonly string[]): readonly Block[] {
     }
     if (prose === null) blocks.push((prose = { lines: [], fenced: false }))
     prose.lines.push(line)
-    if (line.trim() === '') prose = null
+    if (BLANK.test(line)) prose = null
   }
   return blocks
 }
 
+/** Only spaces and tabs make a blank line; a paragraph with any other white space goes on. */
+const BLANK = /^[ \t\r]*$/
+
 function closesFence(line: string, mark: string): boolean {
-  const text = line.trim()
-  return text.startsWith(mark) && [...text].every((character) => character === mark[0])
+  const run = /^(`+|~+)[ \t\r]*$/.exec(line)?.[1] ?? ''
+  return run.startsWith(mark)
 }
 
+const LINE_END: Piece = { text: '\n', code: false }
+
 /** Inline code counts only where every run of backticks in the paragraph pairs up on its own line. */
-function neutralizeBlock(lines: readonly string[]): string {
+function piecesOf({ lines, fenced }: Block): readonly Piece[] {
+  const whole: Piece = { text: lines.join('\n'), code: fenced }
+  if (fenced) return [whole]
   const pieces: Piece[] = []
   for (const line of lines) {
     const ofLine = splitInlineCode(line)
-    if (ofLine === null) return neutralizePlain(lines.join('\n'))
-    if (pieces.length > 0) pieces.push({ text: '\n', code: false })
-    pieces.push(...ofLine)
+    if (ofLine === null) return [whole]
+    if (pieces.length > 0) pieces.push(LINE_END)
+    for (const piece of ofLine) pieces.push(piece)
   }
-  return joinProse(pieces)
-    .map(({ text, code }) => (code ? text : neutralizePlain(text)))
-    .join('')
+  return pieces
 }
 
 /** Neighbouring prose becomes one text, so that a keyword and its reference on two lines are seen together. */
@@ -89,16 +116,18 @@ function joinProse(pieces: readonly Piece[]): readonly Piece[] {
 
 type Piece = Readonly<{ text: string; code: boolean }>
 
-/** null when the line's backticks do not pair, or when a table or an escape makes their meaning uncertain. */
+/** null when the line's backticks do not pair, or when something else on it makes their meaning uncertain. */
 function splitInlineCode(line: string): readonly Piece[] | null {
   if (!line.includes('`')) return [{ text: line, code: false }]
-  if (line.includes('|') || line.includes('\\')) return null
+  if (/[|\\]|\$.*\$/.test(line)) return null // a table, an escape, mathematics
   const pieces: Piece[] = []
   let from = 0
   let open: RegExpExecArray | null = null
   for (const run of line.matchAll(/`+/g)) {
-    if (open === null) open = run
-    else if (run[0].length === open[0].length) {
+    if (open === null) {
+      if (endsInAddress(line.slice(from, run.index))) return null
+      open = run
+    } else if (run[0].length === open[0].length) {
       const end = run.index + run[0].length
       pieces.push({ text: line.slice(from, open.index), code: false })
       pieces.push({ text: line.slice(open.index, end), code: true })
@@ -109,4 +138,9 @@ function splitInlineCode(line: string): readonly Piece[] | null {
   if (open !== null) return null
   pieces.push({ text: line.slice(from), code: false })
   return pieces
+}
+
+/** A bare address goes on to the next white space and takes a backtick with it. */
+function endsInAddress(text: string): boolean {
+  return /:\/\/|www\./i.test(text.split(/[\s<]/).at(-1) ?? '')
 }

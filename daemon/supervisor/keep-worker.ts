@@ -21,6 +21,8 @@ const LOOK_MS = 250
 const DRAIN_WAIT_MS = 1000
 /** For Node to notice the end of a worker that is dead already. */
 const COLLECT_WAIT_MS = 5000
+/** Between attempts on processes that cannot be ended. */
+const RETRY_MS = 10_000
 
 export type Scene = Readonly<{
   clock: Clock
@@ -55,7 +57,7 @@ export async function keepWorker(scene: Scene, worker: WorkerProcess): Promise<v
     scene.run.isSubreaper,
   )
   const wake = AbortSignal.any([stop, ended.signal])
-  const ignore = onSignals(['SIGCHLD'], () => tree.reap())
+  const ignore = onSignals(['SIGCHLD'], () => reapQuietly(tree))
   try {
     const end = await watchWorker(scene, { worker, tree, exit: () => state.exit, wake })
     const ending = { clock, tree, workerPid: worker.pid }
@@ -66,9 +68,21 @@ export async function keepWorker(scene: Scene, worker: WorkerProcess): Promise<v
     const { exitCode = null, signal = null } = state.exit ?? {}
     await reportEnd(scene, { ...end, exitCode, signal, descendantsKilled: descendants, unkillable })
     // The lock stays with us as long as anything of the run can still act (P§4).
-    for (let left = unkillable; left.length > 0; ) left = (await endProcesses(ending)).unkillable
+    for (let left = unkillable; left.length > 0; ) {
+      await clock.sleep(RETRY_MS)
+      left = (await endProcesses(ending)).unkillable
+    }
   } finally {
     ignore()
+  }
+}
+
+/** The next look reaps again; there a fault that stays is told, here it would end the supervisor. */
+function reapQuietly(tree: ProcessTree): void {
+  try {
+    tree.reap()
+  } catch (thrown) {
+    if (!isFault(thrown)) throw thrown
   }
 }
 

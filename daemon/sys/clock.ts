@@ -1,4 +1,5 @@
 import type { Clock } from '../core/ports.ts'
+import { onAbort } from './on-abort.ts'
 
 /** Longest time a sleeper goes without looking at the clock again. */
 const SLICE_MS = 1000
@@ -23,12 +24,12 @@ export const systemClock: Clock = {
 
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => {
+    const timer = setTimeout(done, ms)
+    const stopListening = onAbort(signal, done)
+    function done(): void {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
+      stopListening()
       resolve()
     }
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done)
   })
 }

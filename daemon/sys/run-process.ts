@@ -5,6 +5,7 @@ import { isAbsolute, join } from 'node:path'
 import { type Fault, fault } from '../core/fault.ts'
 import { captureHead } from './capture-head.ts'
 import { isExecutableFile } from './files.ts'
+import { onAbort } from './on-abort.ts'
 import { currentBootId, identifyProcess } from './process-identity.ts'
 import { type StartedProcess, signalGroup, startProcess } from './start-process.ts'
 import { killSession } from './terminate.ts'
@@ -110,18 +111,15 @@ function watchInterruptions(request: ProcessRequest): {
   stop: () => void
 } {
   const { promise, resolve } = deferred<Interruption>()
-  const onAbort = (): void => resolve('abort')
   const delay = Math.min(request.timeoutMs, MAX_TIMER_MS)
   const timer = setTimeout(() => resolve('deadline'), delay)
-  request.signal?.addEventListener('abort', onAbort)
-  // It may have been aborted while the program was being started.
-  if (request.signal?.aborted === true) onAbort()
+  const stopListening = onAbort(request.signal, () => resolve('abort'))
   return {
     interrupted: promise,
     overflowed: () => resolve('overflow'),
     stop: () => {
       clearTimeout(timer)
-      request.signal?.removeEventListener('abort', onAbort)
+      stopListening()
     },
   }
 }

@@ -44,7 +44,11 @@ async function deliver(
   if (!(pipe instanceof Writable)) throw fault('sys/spawn-failed', { program, reason: 'no pipe' })
   // A child that ends without reading is no fault of the start; its lock tells that it is gone.
   pipe.on('error', () => {})
-  const timer = setTimeout(() => pipe.destroy(), INPUT_WAIT_MS)
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    pipe.destroy()
+  }, INPUT_WAIT_MS)
   await new Promise<void>((resolve) => {
     // `finish`: the system has all of it. `close`: it never will.
     pipe.once('finish', resolve)
@@ -53,7 +57,7 @@ async function deliver(
   })
   clearTimeout(timer)
   pipe.destroy()
-  if (pipe.writableFinished) return
-  if (!signalGroup(child, 'SIGKILL')) return
+  // Closed early means that the child has ended, though Node may not have collected it yet.
+  if (!isLate || !signalGroup(child, 'SIGKILL')) return
   throw fault('sys/process-timeout', { program, seconds: INPUT_WAIT_MS / 1000 })
 }

@@ -29,7 +29,14 @@ const counted = (call) =>
     }
   }
 
-for (const name of ['openSync', 'writeSync', 'fsyncSync', 'renameSync', 'unlinkSync', 'ftruncateSync']) {
+for (const name of [
+  'openSync',
+  'writeSync',
+  'fsyncSync',
+  'renameSync',
+  'unlinkSync',
+  'ftruncateSync',
+]) {
   fs[name] = counted(fs[name])
 }
 childProcess.spawn = counted(childProcess.spawn)

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { BaseCommit, Git, RunTree } from '../../daemon/core/ports.ts'
@@ -115,20 +115,18 @@ export function writeAt(path: string, content: string | Buffer, mode?: number): 
   if (mode !== undefined) chmodSync(path, mode)
 }
 
-/** A program that notes in a file that it was run. */
-export function makeCanary(folder: string): Readonly<{ program: string; sang(): string | null }> {
+/** A program that notes in a file that it was run. Its path has no space: many settings are shell words. */
+export type Canary = Readonly<{ program: string; hasSung(): boolean; remove(): void }>
+
+export function makeCanary(): Canary {
+  const folder = mkdtempSync(join(tmpdir(), 'canary-'))
   const program = join(folder, 'canary')
-  const note = join(folder, 'canary-note')
-  writeAt(program, `#!/bin/sh\necho "$0 $*" >> '${note}'\ncat\n`, 0o755)
+  const note = join(folder, 'note')
+  writeAt(program, `#!/bin/sh\necho "$0 $*" >> ${note}\ncat\n`, 0o755)
   return {
     program,
-    sang: () => {
-      try {
-        return readFileSync(note, 'utf8')
-      } catch {
-        return null
-      }
-    },
+    hasSung: () => existsSync(note),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
 

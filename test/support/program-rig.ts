@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Status } from '../../daemon/app/status.ts'
 import type { Journal } from '../../daemon/core/journal.ts'
 import type { Meta } from '../../daemon/core/meta.ts'
 import type { QueueEntry } from '../../daemon/core/queue.ts'
@@ -20,17 +21,22 @@ import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf, type StateLayout } from '../../daemon/state/layout.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
-import { cwdOf, listProcesses } from '../../daemon/sys/process-identity.ts'
+import { cwdOf, environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
 import { createSharedClock, type SharedClock } from './shared-clock.ts'
+import { waitUntil } from './wait-until.ts'
 
 // The built program as users start it, against the embedded GitHub: real processes, real git, real files.
 
 export const LABELS = { code: '🤖 auto-fix', investigation: '🤖 auto-fix-investigate' } as const
 export const BOT = 'automation-bot'
 
+/** How long processes have for leaving by themselves when a test is over. */
+const LEAVE_MS = 5000
+
 const PROGRAM = join(import.meta.dirname, '..', '..', 'dist', 'caduceus.mjs')
 
 export type Finished = Readonly<{ code: number; stdout: string; stderr: string }>
+export type Started = Readonly<{ pid: number; finished: Promise<Finished> }>
 
 export type ProgramRig = Readonly<{
   dir: string
@@ -46,8 +52,12 @@ export type ProgramRig = Readonly<{
   env: Record<string, string>
   /** Runs `caduceus …args` to its end. */
   run: (...args: readonly string[]) => Promise<Finished>
+  /** The same, to look at while it runs. */
+  start: (...args: readonly string[]) => Started
   /** `run --now --wait`. */
   tick: () => Promise<Finished>
+  /** `status --json`, which must succeed. */
+  status: () => Promise<Status>
   /** Replaces the bridge by a program text that begins with its `#!` line. */
   setBridge: (text: string) => void
   /** Merges keys into the configuration file. */
@@ -145,7 +155,8 @@ export async function openProgramRig(options: RigOptions = {}): Promise<ProgramR
     mkdirSync(dirname(clone), { recursive: true })
     await git('clone', '--quiet', gitPath, clone)
   }
-  const run: ProgramRig['run'] = async (...args) => runProgram(args, env)
+  const start: ProgramRig['start'] = (...args) => startProgram(args, env)
+  const run: ProgramRig['run'] = async (...args) => start(...args).finished
   const store = openJsonStore({ clock: systemClock }, stateDir)
   const journals = openJournals(stateDir)
   return {
@@ -159,7 +170,13 @@ export async function openProgramRig(options: RigOptions = {}): Promise<ProgramR
     token,
     env,
     run,
+    start,
     tick: async () => run('run', '--now', '--wait'),
+    status: async () => {
+      const { code, stdout, stderr } = await run('status', '--json')
+      if (code !== 0) throw new Error(`status ended with ${code}: ${stdout}${stderr}`)
+      return JSON.parse(stdout) as Status
+    },
     setBridge,
     setConfig,
     git,
@@ -183,35 +200,39 @@ export async function openProgramRig(options: RigOptions = {}): Promise<ProgramR
         .map((line) => JSON.parse(line) as Record<string, unknown>),
     close: async () => {
       await github.close()
-      const left = processesIn(dir)
-      for (const pid of left) process.kill(pid, 'SIGKILL')
-      rmSync(dir, { recursive: true, force: true })
-      if (left.length > 0) throw new Error(`processes were left: ${left.join(', ')}`)
+      try {
+        // A runner that has settled its run is on its way out.
+        await waitUntil('the processes have left', () => processesIn(dir).length === 0, LEAVE_MS)
+      } finally {
+        for (const pid of processesIn(dir)) process.kill(pid, 'SIGKILL')
+        rmSync(dir, { recursive: true, force: true })
+      }
     },
   }
 }
 
-async function runProgram(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-): Promise<Finished> {
-  return new Promise((resolve) => {
-    const options = { env, maxBuffer: 16 * 1024 * 1024, timeout: 120_000 }
+function startProgram(args: readonly string[], env: Readonly<Record<string, string>>): Started {
+  const options = { env, maxBuffer: 16 * 1024 * 1024, timeout: 120_000 }
+  let pid = 0
+  const finished = new Promise<Finished>((resolve) => {
     const child = execFile(process.execPath, [PROGRAM, ...args], options, (_, stdout, stderr) => {
       resolve({ code: child.exitCode ?? -1, stdout, stderr })
     })
     child.stdin?.end()
+    pid = child.pid ?? 0
   })
+  return { pid, finished }
 }
 
 /** Processes that work in the folder or were started for it. */
 function processesIn(dir: string): readonly number[] {
+  const isOurs = (pid: number): boolean =>
+    Boolean(cwdOf(pid)?.startsWith(dir)) ||
+    commandLine(pid).includes(dir) ||
+    Object.values(environmentOf(pid) ?? {}).some((value) => value.includes(dir))
   return listProcesses()
+    .filter(({ pid, isZombie }) => pid !== process.pid && !isZombie && isOurs(pid))
     .map(({ pid }) => pid)
-    .filter(
-      (pid) =>
-        pid !== process.pid && (cwdOf(pid)?.startsWith(dir) || commandLine(pid).includes(dir)),
-    )
 }
 
 function commandLine(pid: number): string {

@@ -1,12 +1,4 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Executor, LaunchRequest, SupervisionEnd } from '../../daemon/core/executor.ts'
@@ -15,6 +7,7 @@ import { type ExitReport, parseRunFile, type Started } from '../../daemon/core/s
 import type { SupervisorProgram } from '../../daemon/executor/start-supervisor.ts'
 import { trustedHost } from '../../daemon/executor/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
+import { removePath } from '../../daemon/sys/files.ts'
 import { processesHolding, processesWithVariable } from '../../daemon/sys/find-processes.ts'
 import { bundleFixture } from './bundle-fixture.ts'
 
@@ -114,7 +107,7 @@ function openRig(supervisorPath: string, change: Partial<SupervisorProgram> = {}
         await executor.killSupervisor(request)
         await executor.sweep(request)
       }
-      rmSync(root, { recursive: true, force: true })
+      await removePath(root)
     },
   }
 }

@@ -1,0 +1,175 @@
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { StatusReport } from '../../daemon/app/status.ts'
+import type { LoggedRequest } from '../../daemon/demo/request-log.ts'
+import { bridge, LABELS, type ProgramRig } from './program-rig.ts'
+import { waitUntil } from './wait-until.ts'
+
+// What a test looks at after the program ran, and how it steers what the program meets.
+
+/** Everything the embedded GitHub holds: its content, byte for byte, and all refs. */
+export async function readWorld(
+  rig: ProgramRig,
+  ...repos: readonly string[]
+): Promise<readonly string[]> {
+  const refs = [rig.repo, ...repos].map(async (repo) => {
+    const { gitPath } = await rig.control('readRepository', { repo })
+    return rig.git('-C', gitPath, 'for-each-ref')
+  })
+  return [
+    readFileSync(join(rig.dir, 'github', 'github.json'), 'utf8'),
+    ...(await Promise.all(refs)),
+  ]
+}
+
+/** Requests that were no reads, in their order: `POST /repos/octo/app/pulls`. */
+export async function writesOf(rig: ProgramRig): Promise<readonly string[]> {
+  const { entries } = await rig.control('readRequests', {})
+  return entries.filter(({ method }) => method !== 'GET').map(describeRequest)
+}
+
+export function describeRequest({ method, path }: LoggedRequest): string {
+  return `${method} ${path}`
+}
+
+/** Branches the daemon made on the remote, by name. */
+export async function branchesOf(rig: ProgramRig, repo = rig.repo): Promise<readonly string[]> {
+  const { branches } = await rig.control('readRepository', { repo })
+  return Object.keys(branches).filter((name) => name.startsWith('automation/'))
+}
+
+export async function reportOf(rig: ProgramRig): Promise<StatusReport> {
+  const { report } = await rig.status()
+  if (report === null) throw new Error('status has no report')
+  return report
+}
+
+/** One more repository on GitHub with both labels; the operator clones it unless told otherwise. */
+export async function addRepository(
+  rig: ProgramRig,
+  repo: string,
+  options: Readonly<{ isCloned?: boolean; files?: Readonly<Record<string, string>> }> = {},
+): Promise<Readonly<{ gitPath: string; clone: string }>> {
+  const { gitPath } = await rig.control('createRepository', {
+    repo,
+    files: options.files ?? { 'app.txt': 'broken\n' },
+  })
+  for (const name of Object.values(LABELS)) await rig.control('createLabel', { repo, name })
+  const clone = join(rig.dir, 'projects', repo)
+  mkdirSync(dirname(clone), { recursive: true })
+  if (options.isCloned ?? true) await rig.git('clone', '--quiet', gitPath, clone)
+  return { gitPath, clone }
+}
+
+/** Path, kind, time and content of everything in a folder: equal before and after = nobody wrote there. */
+export function fingerprintOf(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => {
+      const path = join(folder, name)
+      const status = lstatSync(path)
+      const content = status.isSymbolicLink()
+        ? readlinkSync(path)
+        : status.isFile()
+          ? createHash('sha256').update(readFileSync(path)).digest('hex')
+          : ''
+      return `${name} ${status.mode} ${status.ino} ${status.mtimeMs} ${content}`
+    })
+    .sort()
+}
+
+/** Where the checkouts of a repository's runs lie. */
+export function treesOf(rig: ProgramRig, repo = rig.repo): readonly string[] {
+  const folder = join(rig.layout.directories.worktrees, repo)
+  return existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
+}
+
+/** Python for `result(…)` with fields given as JSON. */
+export function resultOf(fields: Readonly<Record<string, unknown>>): string {
+  return `result(json.loads(${JSON.stringify(JSON.stringify(fields))}))`
+}
+
+/** A bridge that does what is said for the issue's number; for others it mends the application. */
+export function bridgeByIssue(
+  bodies: Readonly<Record<number, string>>,
+  otherwise = "open('app.txt', 'a').write('mended\\n')\nresult({})",
+): string {
+  const branches = Object.entries(bodies).map(
+    ([number, body]) => `if number == ${number}:\n${indent(body)}\n    sys.exit(0)`,
+  )
+  return bridge(
+    ["number = int(os.environ['CADUCEUS_ISSUE_NUMBER'])", ...branches, otherwise].join('\n'),
+  )
+}
+
+const indent = (text: string): string => text.trim().replaceAll(/^/gm, '    ')
+
+/** A bridge that tells of its start, waits for `openGate`, does its work and tells of its end. */
+export function gatedBridge(work = "open('app.txt', 'a').write('mended\\n')\nresult({})"): string {
+  return bridge(`
+import time
+home = os.environ['HOME']
+name = os.environ['CADUCEUS_ISSUE_REPO'].replace('/', '~') + '~' + os.environ['CADUCEUS_ISSUE_NUMBER']
+def tell(what):
+    stream = os.open(home + '/workers', os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(stream, (what + ' ' + name + '\\n').encode())
+    os.close(stream)
+tell('start')
+deadline = time.monotonic() + 60
+while not os.path.exists(home + '/gate') and time.monotonic() < deadline:
+    time.sleep(0.02)
+${work}
+tell('end')
+`)
+}
+
+/** What gated bridges have told: `start octo~app~1`. */
+export function toldBy(rig: ProgramRig): readonly string[] {
+  const path = join(rig.dir, 'home', 'workers')
+  return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []
+}
+
+/** Waits until so many gated bridges have started. */
+export async function startedWorkers(rig: ProgramRig, count: number): Promise<readonly string[]> {
+  return waitUntil(`${count} worker(s) started`, () => {
+    const told = toldBy(rig).filter((line) => line.startsWith('start'))
+    return told.length >= count && told
+  })
+}
+
+/** The most workers that were at work at one time. */
+export function greatestOverlap(told: readonly string[]): number {
+  let now = 0
+  let most = 0
+  for (const line of told) {
+    now += line.startsWith('start') ? 1 : -1
+    most = Math.max(most, now)
+  }
+  return most
+}
+
+/** Lets gated bridges go on. */
+export function openGate(rig: ProgramRig): void {
+  writeFileSync(join(rig.dir, 'home', 'gate'), '')
+}
+
+/** Later gated bridges wait again. */
+export function closeGate(rig: ProgramRig): void {
+  rmSync(join(rig.dir, 'home', 'gate'))
+}
+
+/** Waits until no run is under way. */
+export async function allSettled(rig: ProgramRig): Promise<void> {
+  await waitUntil('all runs have settled', () =>
+    rig.journals().every(({ stage }) => stage === 'settled'),
+  )
+}
