@@ -5,6 +5,7 @@ import { LIMITS } from '../core/limits.ts'
 import type { RateLimit } from '../core/meta.ts'
 import type { Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
 import { fromTimestamp, plausibleWait } from '../core/timestamp.ts'
+import { CAPTURE_LIMITS } from '../git/find-changes.ts'
 import { openGit } from '../git/open-git.ts'
 import { openGitHub } from '../github/open-github.ts'
 import { openClaims } from '../state/claims.ts'
@@ -83,6 +84,11 @@ export function openPorts(request: OpenRequest): Ports {
           apiBase: config.apiBase.url,
           timeoutMs: config.gitTimeoutSeconds * 1000,
           controlFiles: Object.values(CONTROL_FILES),
+          captureLimits: {
+            maxFiles: Math.max(config.maxChangedFiles, CAPTURE_LIMITS.maxFiles),
+            maxFileBytes: Math.max(config.maxFileBytes, CAPTURE_LIMITS.maxFileBytes),
+            maxTotalBytes: Math.max(config.maxDiffBytes, CAPTURE_LIMITS.maxTotalBytes),
+          },
         },
       ),
     ),

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { isFault } from '../core/fault.ts'
 import type { CapturedTree, RunTree } from '../core/ports.ts'
 import { fileStatus, listDirectory, removeFile } from '../sys/files.ts'
 import { copyWithTime } from '../sys/move-path.ts'
@@ -71,9 +70,6 @@ async function updateIndex(git: TreeGit, tree: RunTree, found: FoundChanges): Pr
   const { stderr } = await git({
     args: ['update-index', '--add', '--remove', '-z', '--stdin'],
     input: nulTerminated(found.written),
-  }).catch((error: unknown) => {
-    const isTheirs = isFault(error) && /Permission denied/.test(error.message)
-    throw isTheirs ? treeUnusable(tree, String(error.details['reason']), error) : error
   })
   const ignored = /^Ignoring path (.*)$/m.exec(stderr)?.[1]
   if (ignored !== undefined) throw treeUnusable(tree, `git takes no path like ${ignored}`)

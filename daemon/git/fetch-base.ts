@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { fault, isFault } from '../core/fault.ts'
 import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
@@ -75,9 +76,10 @@ async function updateStore(deps: StoreDeps, origin: Origin, paths: StorePaths): 
 }
 
 async function makeStore(deps: StoreDeps, origin: Origin, paths: StorePaths): Promise<Tip> {
-  // The lock is ours, so what lies there was left by a crash.
-  await removePath(paths.making)
-  const path = join(paths.making, 'store.git')
+  // The lock is ours, so what lies there was left by a crash. A git that outlived it may still be
+  // writing there, so the new one gets a name of its own, and the old one goes next time at the latest.
+  await removePath(paths.making).catch(() => {})
+  const path = join(paths.making, `${randomBytes(6).toString('hex')}.git`)
   const source = await beginStore(deps.runGit, origin.clone, path)
   const first = await fetchTip(deps, origin, path).catch((error: unknown) => {
     if (source === 'clone' && isFault(error) && error.code === 'git/store-damaged') return null
@@ -90,7 +92,7 @@ async function makeStore(deps: StoreDeps, origin: Origin, paths: StorePaths): Pr
   writeStoreName(path, origin.repository)
   syncFilesystemOf(path)
   movePath(path, paths.store)
-  await removePath(paths.making)
+  await removePath(paths.making).catch(() => {})
   return tip
 }
 

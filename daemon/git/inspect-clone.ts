@@ -65,10 +65,10 @@ function readSimply(gitDirectory: string, proves: (url: string) => boolean): Fin
     fileStatus(inside('config'))?.kind === 'file' &&
     fileStatus(inside('commondir')) === null
   const text = isUsual ? readFileBounded(inside('config'), MAX_CONFIG_BYTES) : null
-  const config = text === null ? null : parseSimpleConfig(text.toString('latin1'))
+  const config = text === null ? null : parseSimpleConfig(text.toString())
   if (config === null || config.has('remote.origin.pushurl')) return null
-  const [originUrl, ...more] = config.get('remote.origin.url') ?? []
-  if (originUrl === undefined || more.length > 0 || !proves(originUrl)) return null
+  const [originUrl] = config.get('remote.origin.url') ?? []
+  if (originUrl === undefined || !proves(originUrl)) return null
   const isPartial = [...config.keys()].some(isPartialKey)
   return { originUrl, shallowOrPartial: isPartial || fileStatus(inside('shallow')) !== null }
 }
@@ -89,19 +89,19 @@ async function askGit(
     throw isNone ? cloneFault('clone/not-a-repository', deps, repository, path) : error
   })
   const settings = await readOperatorSettings(deps.runGit, gitDirectory)
-  const values = (key: string): readonly string[] =>
-    settings.filter(([name]) => name === key).map(([, value]) => value)
-  const [originUrl] = values('remote.origin.url')
+  // Of several URLs only the first is ever used (remote-access.ts).
+  const first = (key: string): string | undefined => settings.find(([name]) => name === key)?.[1]
+  const originUrl = first('remote.origin.url')
   if (originUrl === undefined) throw cloneFault('clone/no-origin', deps, repository, path)
-  const pushUrls = values('remote.origin.pushurl')
-  const [fetchUrl] = await ask(['remote', 'get-url', 'origin'])
-  const realPushUrls = await ask(['remote', 'get-url', '--push', '--all', 'origin'])
+  const pushUrl = first('remote.origin.pushurl') ?? originUrl
   // Written or rewritten (url.<base>.insteadOf): either may be the one that names the repository.
+  const [fetchedFrom] = await ask(['remote', 'get-url', 'origin'])
+  const [pushedTo] = await ask(['remote', 'get-url', '--push', 'origin'])
   const proofs = [
-    [originUrl, fetchUrl],
-    ...(pushUrls.length > 0 ? pushUrls : [originUrl]).map((url, at) => [url, realPushUrls[at]]),
-  ]
-  for (const [written = '', rewritten = written] of proofs) {
+    [originUrl, fetchedFrom],
+    [pushUrl, pushedTo],
+  ] as const
+  for (const [written, rewritten = written] of proofs) {
     if ([written, rewritten].some((url) => provesRepository(url, repository, deps.apiBase)))
       continue
     throw cloneFault('clone/wrong-origin', deps, repository, path, showUrl(written))

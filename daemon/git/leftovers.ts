@@ -5,6 +5,7 @@ import { fileStatus, listDirectory, removeFile } from '../sys/files.ts'
 const PLACES = [
   { folder: '.', deep: false },
   { folder: 'refs', deep: true },
+  { folder: 'reftable', deep: false },
   { folder: join('objects', 'info'), deep: false },
   { folder: join('objects', 'pack'), deep: false },
 ] as const satisfies readonly { folder: string; deep: boolean }[]

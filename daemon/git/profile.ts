@@ -40,8 +40,6 @@ const NETWORK_KEYS = {
 const TREE_KEYS = {
   'core.autocrlf': 'false',
   'core.safecrlf': 'false',
-  'core.fileMode': 'true',
-  'core.symlinks': 'true',
   'core.sshCommand': 'false',
   'core.gitProxy': 'false',
   'credential.helper': '',

@@ -60,6 +60,7 @@ export async function pushNewBranch(
       args: [
         'push',
         '--porcelain',
+        '--no-progress',
         '--no-verify',
         '--no-follow-tags',
         '--no-signed',

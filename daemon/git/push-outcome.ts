@@ -38,12 +38,14 @@ export function classifyPushFailure(stdout: string, stderr: string): PushFailure
   return REASONS.find((reason) => reason.text.test(text))?.kind ?? 'unknown'
 }
 
+const PROGRESS = /^(?:Enumerating|Counting|Compressing|Resolving|Total|Processing)\b.*\d/
+
 /** What the server said: its own lines, without git's frame, then the reason of the status line. */
 export function describeRejection(stdout: string, stderr: string): string {
   const remote = stderr
     .split(/[\r\n]+/)
     .flatMap((line) => /^remote: ?(.*)$/.exec(line)?.[1]?.trim() ?? [])
-    .filter((line) => /[^\s\-—=*.]/.test(line))
+    .filter((line) => /[^\s\-—=*.]/.test(line) && !PROGRESS.test(line))
   const summary = STATUS_LINE.exec(stdout)?.[2] ?? ''
   const reason = [...remote, summary].filter(Boolean).join(' ')
   return reason.length > 4000 ? `${reason.slice(0, 4000)}…` : reason

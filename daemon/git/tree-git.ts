@@ -1,4 +1,4 @@
-import { fault } from '../core/fault.ts'
+import { fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RunTree } from '../core/ports.ts'
 import { FLEETING_KEYS } from './profile.ts'
@@ -7,7 +7,10 @@ import type { GitCall, GitOutput, RunGit } from './run-git.ts'
 /** A call of git on a worker's files, with the store as its repository and an index of its own. */
 export type TreeGit = (call: Pick<GitCall, 'args' | 'input'>) => Promise<GitOutput>
 
-/** Objects are written without waiting for the disk. Faults: git/failed, sys/output-too-large. */
+/** A file of the tree that may not be read; of the store's own files git says it otherwise. */
+const UNREADABLE = /(?:open\(".*"\)|could not open '.*' for reading): Permission denied/s
+
+/** Objects are written without waiting for the disk. Faults: git/failed, worker/tree-unusable, sys/output-too-large. */
 export function makeTreeGit(runGit: RunGit, tree: RunTree, indexPath: string): TreeGit {
   return async (call) =>
     runGit({
@@ -20,6 +23,9 @@ export function makeTreeGit(runGit: RunGit, tree: RunTree, indexPath: string): T
       indexPath,
       cwd: tree.path,
       maxOutputBytes: LIMITS.gitListingBytes,
+    }).catch((error: unknown) => {
+      const isTheirs = isFault(error) && UNREADABLE.test(error.message)
+      throw isTheirs ? treeUnusable(tree, String(error.details['reason']), error) : error
     })
 }
 

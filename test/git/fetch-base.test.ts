@@ -1,0 +1,283 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { bundleFixture } from '../support/bundle-fixture.ts'
+import { faultOf, type GitScene, makeGitScene, WIDGETS, writeAt } from '../support/git-scene.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+let scene: GitScene
+let store: string
+
+beforeEach(() => {
+  scene = makeGitScene()
+  store = join(scene.storageRoot, 'acme/widgets.git')
+})
+afterEach(() => scene.remove())
+
+async function fetchDefault(branch: string | null = 'develop', git = scene.git) {
+  return git.fetchBase(WIDGETS, await git.inspectClone(WIDGETS), branch)
+}
+
+describe('the daemon’s own store', () => {
+  test('is made with the tip of the default branch, and follows it', async () => {
+    const first = await fetchDefault()
+    expect(first).toEqual({
+      storePath: store,
+      branch: 'develop',
+      oid: scene.run(scene.origin, 'rev-parse', 'develop'),
+    })
+    const second = scene.push({ 'b.txt': 'b' })
+    expect((await fetchDefault()).oid).toBe(second)
+  })
+
+  test('asks the origin for its default branch when GitHub did not tell it', async () => {
+    expect((await fetchDefault(null)).branch).toBe('develop')
+    scene.push({ 'v2.txt': '' }, 'next/v2')
+    scene.run(scene.origin, 'symbolic-ref', 'HEAD', 'refs/heads/next/v2')
+    expect((await fetchDefault(null)).branch).toBe('next/v2')
+  })
+
+  test('holds one branch, no tag, no alternates, no remote, no hook', async () => {
+    scene.run(scene.clone, 'branch', 'mine')
+    scene.run(scene.clone, 'tag', 'v1')
+    scene.run(scene.clone, 'push', '-q', 'origin', 'v1', 'mine')
+    await fetchDefault()
+    scene.push({ 'b.txt': 'b' })
+    await fetchDefault()
+    expect(scene.run(store, 'for-each-ref', '--format=%(refname)')).toBe(
+      'refs/remotes/origin/develop',
+    )
+    expect(existsSync(join(store, 'objects/info/alternates'))).toBe(false)
+    expect(existsSync(join(store, 'hooks'))).toBe(false)
+    expect(existsSync(join(store, 'FETCH_HEAD'))).toBe(false)
+    expect(readFileSync(join(store, 'config'), 'utf8')).not.toContain('remote')
+    expect(readdirSync(scene.storageRoot).sort()).toEqual(['.making', 'acme'])
+    expect(existsSync(join(scene.storageRoot, '.making/acme/widgets'))).toBe(false)
+  })
+
+  test('shares the clone’s objects by hard links and leaves the clone untouched', async () => {
+    const before =
+      scene.run(scene.clone, 'for-each-ref') + scene.run(scene.clone, 'status', '--porcelain')
+    await fetchDefault()
+    const oid = scene.run(scene.clone, 'rev-parse', 'HEAD')
+    const object = join('objects', oid.slice(0, 2), oid.slice(2))
+    expect(statSync(join(store, object)).ino).toBe(statSync(join(scene.clone, '.git', object)).ino)
+    expect(
+      scene.run(scene.clone, 'for-each-ref') + scene.run(scene.clone, 'status', '--porcelain'),
+    ).toBe(before)
+  })
+
+  test('is complete when the clone borrows its objects', async () => {
+    const lender = join(scene.root, 'lender')
+    scene.run(scene.root, 'clone', '-q', scene.origin, lender)
+    rmSync(scene.clone, { recursive: true })
+    scene.run(scene.root, 'clone', '-q', '--shared', lender, scene.clone)
+    scene.run(scene.clone, 'remote', 'set-url', 'origin', scene.origin)
+    await fetchDefault()
+    rmSync(lender, { recursive: true })
+    expect(scene.run(store, 'fsck', '--connectivity-only')).toBe('')
+    expect(existsSync(join(store, 'objects/info/alternates'))).toBe(false)
+  })
+
+  test('is complete when the clone is shallow', async () => {
+    scene.push({ 'b.txt': 'b' })
+    rmSync(scene.clone, { recursive: true })
+    scene.run(scene.root, 'clone', '-q', '--depth=1', `file://${scene.origin}`, scene.clone)
+    const { oid } = await fetchDefault()
+    expect(scene.run(store, 'rev-list', '--count', oid)).toBe('2')
+  })
+
+  test('is complete when the clone is partial', async () => {
+    scene.run(scene.origin, 'config', 'uploadpack.allowFilter', 'true')
+    scene.push({ 'b.txt': 'b' })
+    scene.push({ 'b.txt': 'c' })
+    rmSync(scene.clone, { recursive: true })
+    scene.run(
+      scene.root,
+      'clone',
+      '-q',
+      '--filter=blob:none',
+      `file://${scene.origin}`,
+      scene.clone,
+    )
+    expect((await scene.git.inspectClone(WIDGETS)).shallowOrPartial).toBe(true)
+    await fetchDefault()
+    expect(scene.run(store, 'fsck', '--connectivity-only')).toBe('')
+  })
+
+  test('is made from the origin when objects of the clone are missing', async () => {
+    const blob = scene.run(scene.clone, 'rev-parse', 'HEAD:README.md')
+    rmSync(join(scene.clone, '.git/objects', blob.slice(0, 2), blob.slice(2)))
+    const { oid } = await fetchDefault()
+    expect(scene.run(store, 'cat-file', '-p', `${oid}:README.md`)).toBe('hello')
+  })
+
+  test('works from a bare clone and from a linked worktree', async () => {
+    const main = join(scene.root, 'main')
+    scene.run(scene.root, 'clone', '-q', scene.origin, main)
+    rmSync(scene.clone, { recursive: true })
+    scene.run(main, 'worktree', 'add', '-q', '-b', 'w', scene.clone)
+    const linked = await fetchDefault()
+    rmSync(scene.clone, { recursive: true })
+    rmSync(store, { recursive: true })
+    scene.run(scene.root, 'clone', '-q', '--bare', scene.origin, scene.clone)
+    expect(await fetchDefault()).toEqual(linked)
+  })
+
+  test('outlives a rewritten upstream and a garbage collection of the clone', async () => {
+    const first = await fetchDefault()
+    scene.run(join(scene.root, 'other'), 'reset', '-q', '--hard', 'HEAD')
+    scene.run(join(scene.root, 'other'), 'commit', '-q', '--amend', '-m', 'rewritten')
+    const rewritten = scene.push({ 'c.txt': 'c' })
+    scene.run(scene.clone, 'fetch', '-q', '--prune')
+    scene.run(scene.clone, 'reset', '-q', '--hard', 'origin/develop')
+    scene.run(scene.clone, 'reflog', 'expire', '--expire=now', '--all')
+    scene.run(scene.clone, 'gc', '-q', '--prune=now')
+    expect((await fetchDefault()).oid).toBe(rewritten)
+    expect(scene.run(store, 'cat-file', '-t', first.oid)).toBe('commit')
+  })
+
+  test('keeps the commits of runs through every fetch', async () => {
+    const { oid } = await fetchDefault()
+    scene.run(store, 'update-ref', 'refs/runs/one', oid)
+    scene.push({ 'b.txt': 'b' })
+    await fetchDefault()
+    expect(scene.run(store, 'rev-parse', 'refs/runs/one')).toBe(oid)
+  })
+
+  test('follows a default branch whose name collides with the old one', async () => {
+    scene.push({ 'b.txt': 'b' }, 'v2')
+    await fetchDefault('v2')
+    scene.run(scene.origin, 'update-ref', '-d', 'refs/heads/v2')
+    const oid = scene.push({ 'b.txt': 'c' }, 'v2/main')
+    expect(await fetchDefault('v2/main')).toMatchObject({ branch: 'v2/main', oid })
+  })
+
+  test('follows the operator to another origin', async () => {
+    await fetchDefault()
+    const moved = join(scene.root, 'elsewhere/acme/widgets.git')
+    scene.run(scene.root, 'clone', '-q', '--bare', scene.origin, moved)
+    scene.run(scene.clone, 'remote', 'set-url', 'origin', moved)
+    rmSync(scene.origin, { recursive: true })
+    expect((await fetchDefault()).branch).toBe('develop')
+  })
+
+  test('removes lock files older than the deadline, which would block every fetch', async () => {
+    await fetchDefault()
+    const oid = scene.push({ 'b.txt': 'b' })
+    const lock = join(store, 'refs/remotes/origin/develop.lock')
+    writeAt(lock, '')
+    expect(await faultOf(fetchDefault())).toMatchObject({ code: 'git/failed' })
+    const old = Date.now() / 1000 - 3600
+    utimesSync(lock, old, old)
+    expect((await fetchDefault()).oid).toBe(oid)
+  })
+
+  test('is never half made: what a killed attempt left is thrown away', async () => {
+    writeAt(join(scene.storageRoot, '.making/acme/widgets/store.git/HEAD'), 'ref: refs/heads/x\n')
+    expect((await fetchDefault()).branch).toBe('develop')
+    expect(existsSync(join(scene.storageRoot, '.making/acme/widgets'))).toBe(false)
+  })
+
+  test('is fetched by several at once', async () => {
+    const all = await Promise.all([
+      fetchDefault(),
+      fetchDefault('develop', scene.open()),
+      fetchDefault(null, scene.open()),
+    ])
+    expect(new Set(all.map(({ oid }) => oid)).size).toBe(1)
+    expect(scene.run(store, 'fsck')).toBe('')
+  })
+
+  test('says what to do when it is damaged', async () => {
+    await fetchDefault()
+    rmSync(join(store, 'HEAD'))
+    expect(await faultOf(fetchDefault())).toMatchObject({
+      code: 'git/store-damaged',
+      details: { path: store },
+    })
+  })
+
+  test('is not made of an empty origin or a branch that is not there', async () => {
+    expect(await faultOf(fetchDefault('main'))).toMatchObject({
+      code: 'git/no-default-branch',
+      details: { repo: 'Acme/Widgets' },
+    })
+    scene.run(scene.origin, 'update-ref', '-d', 'refs/heads/develop')
+    expect(await faultOf(fetchDefault(null))).toMatchObject({ code: 'git/no-default-branch' })
+    expect(existsSync(store)).toBe(false)
+  })
+
+  test('refuses a name of a branch that would mean something else to git', async () => {
+    for (const name of ['*', '-d', 'a..b', 'a:b', '']) {
+      expect(await faultOf(fetchDefault(name))).toMatchObject({ code: 'git/failed' })
+    }
+  })
+})
+
+describe('processes of their own', () => {
+  let program: ReturnType<typeof bundleFixture>
+  let children: ChildProcess[] = []
+
+  beforeAll(() => {
+    program = bundleFixture('fetch-base')
+  })
+  afterEach(() => {
+    for (const child of children) child.kill('SIGKILL')
+    children = []
+  })
+  afterAll(() => program.remove())
+
+  /** Resolves with what it printed once it has ended. */
+  function start(path = ''): { child: ChildProcess; output: Promise<string> } {
+    const env = { ...scene.environment, PATH: `${path}${scene.environment['PATH']}` }
+    const child = spawn(process.execPath, [program.path, scene.root], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    children.push(child)
+    let text = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+    })
+    return { child, output: once(child, 'close').then(() => text) }
+  }
+
+  test('make and fetch the store together (C21)', async () => {
+    const all = [start(), start(), start()]
+    const outputs = await Promise.all(all.map(async ({ output }) => output))
+    expect(new Set(outputs)).toEqual(
+      new Set([
+        JSON.stringify({
+          storePath: store,
+          branch: 'develop',
+          oid: scene.run(scene.origin, 'rev-parse', 'develop'),
+        }),
+      ]),
+    )
+    expect(scene.run(store, 'fsck')).toBe('')
+  })
+
+  test('may be killed while they make it; the next one makes it', async () => {
+    const pidFile = join(scene.root, 'pid')
+    writeAt(
+      join(scene.root, 'bin/git'),
+      `#!/bin/sh\ncase "$*" in *" clone "*) for last; do :; done; mkdir -p "$last/refs"; echo $$ > '${pidFile}.new'; mv '${pidFile}.new' '${pidFile}'; exec sleep 600;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
+      0o755,
+    )
+    const { child, output } = start(`${join(scene.root, 'bin')}:`)
+    const orphan = Number(
+      await waitUntil(
+        'the clone has begun',
+        () => existsSync(pidFile) && readFileSync(pidFile, 'utf8'),
+      ),
+    )
+    child.kill('SIGKILL')
+    expect(await output).toBe('')
+    expect(existsSync(store)).toBe(false)
+    expect((await fetchDefault()).branch).toBe('develop')
+    process.kill(orphan, 'SIGKILL')
+  })
+})

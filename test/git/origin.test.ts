@@ -1,0 +1,156 @@
+import { describe, expect, test } from '@jest/globals'
+import {
+  cloneUrl,
+  originHost,
+  provesRepository,
+  showUrl,
+  splitCredentials,
+} from '../../daemon/git/origin.ts'
+
+const REPOSITORY = { owner: 'Acme', name: 'widgets.js' } as const
+const PUBLIC = 'https://api.github.com'
+
+const proves = (url: string, apiBase = PUBLIC): boolean =>
+  provesRepository(url, REPOSITORY, apiBase)
+
+describe('an origin URL', () => {
+  test.each([
+    'https://github.com/acme/widgets.js.git',
+    'https://github.com/acme/widgets.js',
+    'https://github.com/ACME/Widgets.JS/',
+    'https://GitHub.com/acme/widgets.js',
+    'https://me@github.com/acme/widgets.js.git',
+    'https://me:p%40ss@github.com:443/acme/widgets.js.git',
+    'git@github.com:acme/widgets.js.git',
+    'git@github.com:/acme/widgets.js.git',
+    'github.com:acme/widgets.js',
+    'ssh://git@github.com/acme/widgets.js.git',
+    'ssh://git@github.com:22/acme/widgets.js.git',
+    'ssh://git@ssh.github.com:443/acme/widgets.js.git',
+    'git+ssh://git@github.com/acme/widgets.js',
+    'git://github.com/acme/widgets.js.git',
+  ])('is the repository: %s', (url) => {
+    expect(proves(url)).toBe(true)
+  })
+
+  test.each([
+    'https://github.com.attacker.example/acme/widgets.js.git',
+    'https://github.com-attacker.example/acme/widgets.js',
+    'git@github.com-attacker:acme/widgets.js.git',
+    'git@github.com.attacker:acme/widgets.js.git',
+    'git@work-github:acme/widgets.js.git',
+    'https://github.com@attacker.example/acme/widgets.js',
+    'https://github.com:443@attacker.example/acme/widgets.js',
+    'https://me@attacker.example@github.com/acme/widgets.js',
+    'https://github.com\\@attacker.example/acme/widgets.js',
+    'https://attacker.example#@github.com/acme/widgets.js',
+    'https://attacker.example?@github.com/acme/widgets.js',
+    'https://attacker.example/github.com/acme/widgets.js',
+    'https://github.com/acme/widgets.js?x',
+    'https://github%2ecom/acme/widgets.js',
+    'https://gıthub.com/acme/widgets.js',
+    'https://ｇithub.com/acme/widgets.js',
+    'https://github.com./acme/widgets.js',
+    ' https://github.com/acme/widgets.js',
+    'https://github.com/acme/widgets.js\n',
+    'http://github.com/acme/widgets.js',
+    'file://github.com/acme/widgets.js',
+    'ext::sh -c github.com:acme/widgets.js',
+    'https://github.com/acme/widgets',
+    'https://github.com/acme/widgets.js.git.git',
+    'https://github.com/acme/other/../widgets.js',
+    'https://github.com/x/acme/widgets.js',
+    'https://github.com//acme/widgets.js',
+    'https://github.com/acme%2Fwidgets.js',
+    'https://github.com',
+    '/srv/acme/widgets.js',
+    'acme/widgets.js',
+    '-oProxyCommand=x:acme/widgets.js',
+    '',
+  ])('is not proved to be the repository: %s', (url) => {
+    expect(proves(url)).toBe(false)
+  })
+
+  test('belongs to the host of its API', () => {
+    const enterprise = 'https://git.example.com/api/v3'
+    expect(proves('https://git.example.com/acme/widgets.js', enterprise)).toBe(true)
+    expect(proves('git@git.example.com:acme/widgets.js', enterprise)).toBe(true)
+    expect(proves('https://github.com/acme/widgets.js', enterprise)).toBe(false)
+    expect(proves('https://git.example.com.evil/acme/widgets.js', enterprise)).toBe(false)
+    expect(
+      proves('https://tenant.ghe.com/acme/widgets.js', 'https://api.tenant.ghe.com/api/v3'),
+    ).toBe(true)
+  })
+
+  test.each(['http://127.0.0.1:8080', 'http://localhost:1/api', 'http://[::1]:1'])(
+    'of any kind is right at a loopback API when it ends in the repository: %s',
+    (apiBase) => {
+      for (const url of [
+        '/tmp/a b/acme/widgets.js.git',
+        'file:///tmp/acme/widgets.js',
+        'http://127.0.0.1:8080/acme/widgets.js.git',
+        '../hub/Acme/widgets.js',
+        'git@anywhere:acme/widgets.js',
+      ]) {
+        expect([url, proves(url, apiBase)]).toEqual([url, true])
+      }
+      for (const url of [
+        '/tmp/acme/other',
+        '/tmp/acme-widgets.js',
+        'widgets.js',
+        '/tmp/acme/widgets.js/sub',
+      ]) {
+        expect([url, proves(url, apiBase)]).toEqual([url, false])
+      }
+    },
+  )
+})
+
+describe('what the operator is shown', () => {
+  test('is where to clone from', () => {
+    expect(cloneUrl(REPOSITORY, PUBLIC)).toBe('https://github.com/Acme/widgets.js.git')
+    expect(cloneUrl(REPOSITORY, 'https://git.example.com:8443/api/v3')).toBe(
+      'https://git.example.com:8443/Acme/widgets.js.git',
+    )
+    expect(cloneUrl(REPOSITORY, 'http://127.0.0.1:80/')).toBe(
+      'http://127.0.0.1/Acme/widgets.js.git',
+    )
+    expect(originHost(PUBLIC)).toBe('github.com')
+  })
+
+  test('never has a user, a password, a query or a control character in it', () => {
+    expect(showUrl('https://me:p@ss@host/o/r?token=x')).toBe('https://host/o/r')
+    expect(showUrl('git@host:o/r')).toBe('git@host:o/r')
+    expect(showUrl('a\u001b[31m')).toBe('a?[31m')
+    expect(showUrl('x'.repeat(500))).toHaveLength(201)
+  })
+})
+
+describe('credentials in a URL', () => {
+  test('become a header, so that no argument shows them', () => {
+    const split = splitCredentials('https://me:p%40ss@github.com/o/r')
+    expect(split).toEqual({
+      url: 'https://github.com/o/r',
+      header: `Authorization: Basic ${Buffer.from('me:p@ss').toString('base64')}`,
+      secret: 'p%40ss',
+    })
+  })
+
+  test('are found in place of the user too', () => {
+    const token = 'ghp'.concat('_', 'a'.repeat(36))
+    expect(splitCredentials(`https://${token}@github.com/o/r`)).toMatchObject({
+      url: 'https://github.com/o/r',
+      secret: token,
+    })
+  })
+
+  test.each([
+    'https://github.com/o/r',
+    'https://me@github.com/o/r',
+    'ssh://git:x@github.com/o/r',
+    'git@github.com:o/r',
+    '/a:b@c',
+  ])('are left where there is no password: %s', (url) => {
+    expect(splitCredentials(url)).toEqual({ url, header: null, secret: null })
+  })
+})

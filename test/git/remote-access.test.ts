@@ -1,0 +1,218 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import {
+  faultOf,
+  type GitScene,
+  makeGitScene,
+  RUN_BRANCH,
+  WIDGETS,
+  writeAt,
+} from '../support/git-scene.ts'
+
+let scene: GitScene
+let server: Server
+let requests: { url: string; authorization: string; commandLines: string }[]
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    requests.push({
+      url: request.url ?? '',
+      authorization: header(request),
+      commandLines: commandLines(),
+    })
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+})
+afterAll(async () => {
+  await new Promise((resolve) => server.close(resolve))
+})
+beforeEach(async () => {
+  requests = []
+  scene = makeGitScene()
+  await scene.git.fetchBase(WIDGETS, await scene.git.inspectClone(WIDGETS), null)
+})
+afterEach(() => scene.remove())
+
+const header = (request: IncomingMessage): string => request.headers.authorization ?? ''
+const store = (): string => join(scene.storageRoot, 'acme/widgets.git')
+const ask = async (git = scene.git): Promise<string | null> => git.remoteBranch(store(), RUN_BRANCH)
+
+function serverUrl(user = ''): string {
+  // A server that listens on a port has an address of this kind.
+  const { port } = server.address() as AddressInfo
+  return `http://${user}127.0.0.1:${port}/acme/widgets.git`
+}
+
+function setOrigin(url: string): void {
+  scene.run(scene.clone, 'remote', 'set-url', 'origin', url)
+}
+
+/** Of every process that can be seen. */
+function commandLines(): string {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.map((pid) => contentOf(`/proc/${pid}/cmdline`)).join('\n')
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** An ssh program: notes its arguments and environment, then does what the script says. */
+function makeSsh(name: string, script: string): string {
+  const path = join(scene.root, 'bin', name)
+  const note = join(scene.root, 'ssh-note')
+  writeAt(
+    path,
+    `#!/bin/sh\n{ echo "ARGS: $*"; env; } >> '${note}'\nfor last; do :; done\n${script}\n`,
+    0o755,
+  )
+  return path
+}
+const sshNote = (): string => contentOf(join(scene.root, 'ssh-note'))
+const SERVE = 'case "$*" in *" -G "*) exit 0;; esac\nexec sh -c "$last"'
+
+describe('a remote that wants to be asked for a password', () => {
+  test('fails in seconds, with no effect, and never prompts (C32)', async () => {
+    writeAt(join(scene.root, 'home/.gitconfig'), '[core]\n\taskPass = "sleep 600; echo"\n')
+    setOrigin(serverUrl())
+    const git = scene.open(
+      {},
+      { GIT_ASKPASS: '/bin/false', SSH_ASKPASS: '/bin/false', DISPLAY: ':0' },
+    )
+    const started = performance.now()
+    expect(
+      await faultOf(
+        git.pushNewBranch(
+          store(),
+          scene.run(store(), 'rev-parse', 'refs/remotes/origin/develop'),
+          RUN_BRANCH,
+        ),
+      ),
+    ).toMatchObject({
+      code: 'git/failed',
+      message: expect.stringContaining('terminal prompts disabled'),
+      details: { effect: 'none' },
+    })
+    expect(performance.now() - started).toBeLessThan(10_000)
+  })
+
+  test('gets the credential of the operator’s helper', async () => {
+    const helper = join(scene.root, 'helper')
+    writeAt(
+      helper,
+      '#!/bin/sh\n[ "$1" = get ] && printf "username=me\\npassword=from-helper\\n"\n',
+      0o755,
+    )
+    writeAt(
+      join(scene.root, 'home/.gitconfig'),
+      `[credential "http://127.0.0.1"]\n\thelper = "!'${helper}'"\n[credential]\n\thelper = "!'${helper}'"\n`,
+    )
+    setOrigin(serverUrl())
+    expect(await faultOf(ask())).toMatchObject({ code: 'git/failed' })
+    const basic = Buffer.from('me:from-helper').toString('base64')
+    expect(requests.map(({ authorization }) => authorization)).toContain(`Basic ${basic}`)
+  })
+
+  test('gets the password of the URL, which no command line and no message shows', async () => {
+    setOrigin(serverUrl('me:pass-in-url@'))
+    const found = await faultOf(ask())
+    expect(requests[0]?.authorization).toBe(
+      `Basic ${Buffer.from('me:pass-in-url').toString('base64')}`,
+    )
+    expect(requests[0]?.commandLines).toContain('ls-remote')
+    for (const { commandLines } of requests) expect(commandLines).not.toContain('pass-in-url')
+    expect(found?.code).toBe('git/failed')
+    expect(JSON.stringify(found) + found?.message).not.toContain('pass-in-url')
+  })
+
+  test('gets the header the clone is configured with, once, and no message shows it', async () => {
+    scene.run(
+      scene.clone,
+      'config',
+      `http.${serverUrl()}.extraHeader`,
+      'Authorization: Basic c2VjcmV0OnZhbHVl',
+    )
+    setOrigin(serverUrl())
+    const found = await faultOf(ask())
+    expect(requests[0]?.authorization).toBe('Basic c2VjcmV0OnZhbHVl')
+    for (const { commandLines } of requests) expect(commandLines).not.toContain('c2VjcmV0OnZhbHVl')
+    expect(found?.message).not.toContain('c2VjcmV0OnZhbHVl')
+  })
+})
+
+describe('ssh', () => {
+  beforeEach(() => setOrigin(`ssh://git@hub.example${scene.origin}`))
+
+  test('is told not to ask, runs without our tokens, and keeps the agent', async () => {
+    const ssh = makeSsh('ssh', SERVE)
+    const git = scene.open(
+      {},
+      {
+        GIT_SSH: ssh,
+        GITHUB_TOKEN: 'token-one',
+        GH_TOKEN: 'token-two',
+        CADUCEUS_GITHUB_TOKEN: 'token-three',
+        SSH_AUTH_SOCK: '/agent',
+      },
+    )
+    expect(await ask(git)).toBe(null)
+    expect(sshNote()).toContain('-oBatchMode=yes')
+    expect(sshNote()).toContain('SSH_AUTH_SOCK=/agent')
+    expect(sshNote()).not.toContain('token-')
+  })
+
+  test('is the command the clone configures, also by its place', async () => {
+    const ssh = makeSsh('my ssh', SERVE)
+    writeAt(join(scene.root, 'home/work.config'), `[core]\n\tsshCommand = "'${ssh}' -i key"\n`)
+    writeAt(
+      join(scene.root, 'home/.gitconfig'),
+      `[includeIf "gitdir:${scene.root}/work/"]\n\tpath = work.config\n`,
+    )
+    expect(await ask()).toBe(null)
+    expect(sshNote()).toContain('ARGS: -i key -oBatchMode=yes')
+    expect(scene.run(store(), 'config', '--list')).not.toContain('ssh')
+  })
+
+  test('that prints a secret of the configuration is quoted without it', async () => {
+    const ssh = makeSsh('ssh', 'echo "no entry: opaque-value-123" >&2; exit 1')
+    scene.run(scene.clone, 'config', 'http.extraHeader', 'X-Key: opaque-value-123')
+    const found = await faultOf(ask(scene.open({}, { GIT_SSH: ssh })))
+    expect(found?.message).toContain('no entry: <redacted>')
+  })
+
+  test('that hangs is ended with all it started at the deadline', async () => {
+    const pidFile = join(scene.root, 'pid')
+    makeSsh('ssh', `case "$*" in *" -G "*) exit 0;; esac\nsleep 600 & echo $! > '${pidFile}'; wait`)
+    const git = scene.open({ timeoutMs: 1_500 }, { GIT_SSH: join(scene.root, 'bin/ssh') })
+    const started = performance.now()
+    expect(await faultOf(ask(git))).toMatchObject({
+      code: 'git/failed',
+      details: { timedOut: true, operation: 'ls-remote' },
+    })
+    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(contentOf(`/proc/${readFileSync(pidFile, 'utf8').trim()}/cmdline`)).toBe('')
+  })
+})
+
+describe('a rewritten URL', () => {
+  test('is followed for fetching and pushing', async () => {
+    writeAt(
+      join(scene.root, 'home/.gitconfig'),
+      `[user]\n\tname = Op\n\temail = op@example.org\n[url "${scene.root}/hub/"]\n\tinsteadOf = hub:\n`,
+    )
+    setOrigin('hub:acme/widgets.git')
+    const oid = scene.push({ 'b.txt': 'b' })
+    const base = await scene.git.fetchBase(WIDGETS, await scene.git.inspectClone(WIDGETS), null)
+    expect(base.oid).toBe(oid)
+    await scene.git.pushNewBranch(base.storePath, oid, RUN_BRANCH)
+    expect(await ask()).toBe(oid)
+  })
+})
