@@ -23,7 +23,8 @@ const TOKEN_WAIT_MS = 5000
 
 /**
  * The work of a runner process: takes over the claim it was handed and carries the run on. Returns null
- * when the descriptor is not the current claim: the run is somebody else's by now.
+ * when the descriptor is not the current claim, or the token did not come whole: the run is somebody
+ * else's to begin.
  * @param signal aborts when the process is asked to leave
  * Faults: config/*, state/*, sys/io.
  */
@@ -34,7 +35,8 @@ export async function carryOneRun(
 ): Promise<RunEnd | null> {
   setNonDumpable()
   const handed = await readDescriptor(systemClock, RUNNER_FDS.token, TOKEN_BYTES, TOKEN_WAIT_MS)
-  const token = handed?.trim() ?? ''
+  // A tick that died while it handed the token over: the run stays at `starting`, and the next tick requeues it.
+  if (handed === null || !handed.endsWith('\n')) return null
   const environment = readEnvironment()
   const { config } = loadProgramConfig(environment)
   const journal = openJournals(config.stateDir).read(runId)
@@ -46,7 +48,7 @@ export async function carryOneRun(
     environment,
     build,
     process: 'runner',
-    token: token === '' ? null : token,
+    token: handed.trim(),
   })
   const claim = ports.claims.inherit(RUNNER_FDS.claim, journal.key, runId)
   if (claim === null) return null

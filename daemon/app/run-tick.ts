@@ -5,6 +5,7 @@ import { LIMITS } from '../core/limits.ts'
 import { TICK_OUTCOMES, type TickOutcome } from '../core/meta.ts'
 import { makeRunId } from '../core/run-id.ts'
 import { type TickReport, tick } from '../engine/tick.ts'
+import { closeLeakedDescriptors } from '../sys/close-leaked-descriptors.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
 import { tryLock } from '../sys/kernel-lock.ts'
 import { setNonDumpable } from '../sys/native.ts'
@@ -40,6 +41,7 @@ export type RunReport = Readonly<{
  */
 export async function runTick(build: Build, options: RunOptions): Promise<RunReport> {
   setNonDumpable()
+  closeLeakedDescriptors()
   const environment = readEnvironment()
   const { config, warnings } = loadProgramConfig(environment)
   requireExecutor(config)
@@ -57,14 +59,19 @@ export async function runTick(build: Build, options: RunOptions): Promise<RunRep
   }
   if (options.wait)
     await waitForRuns(ports, report.runIds, async () => (await go(false))?.runIds ?? [])
-  const attention = await tellAttention(ports.store)
+  const attention = await tellAttention(ports.store, ports.layout)
   const failed = TICK_OUTCOMES[report.outcome].exitCode === 1
   return {
     outcome: report.outcome,
     attention,
-    problems: failed ? report.problems.map(({ thrown }) => describeFault(thrown)) : [],
+    problems: failed ? onceEach(report.problems.map(({ thrown }) => describeFault(thrown))) : [],
     exitCode: failed || attention.length > 0 ? 1 : 0,
   }
+}
+
+/** What is wrong for several issues alike is told once. */
+function onceEach(lines: readonly string[]): readonly string[] {
+  return [...new Set(lines)]
 }
 
 function requireExecutor(config: Config): void {
@@ -93,6 +100,9 @@ async function tickUnderLock(
         newRunId: () => makeRunId(ports.clock.now(), randomBytes(10)),
         endLeftovers: (runner) => {
           killSession(runner)
+        },
+        prepareStart: async () => {
+          await ports.token.get()
         },
         startRunner: async (claim, runId) => {
           const { layout, token } = ports

@@ -31,7 +31,8 @@ export async function startRunner(
       argv: [process.execPath, bundleOf(build, 'runner'), runId],
       env: withoutCredentials(environment, [token]),
       stdio: ['ignore', output, output, claim.fd],
-      input: { fd: RUNNER_FDS.token, text: token },
+      // The line end shows the runner that the token came whole: we may die while we write it.
+      input: { fd: RUNNER_FDS.token, text: `${token}\n` },
     })
   } finally {
     closeDescriptor(output)

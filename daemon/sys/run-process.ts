@@ -87,9 +87,9 @@ export async function runProcess(request: ProcessRequest): Promise<ProcessResult
       throw interruptionFault(first, request)
     }
     const drained = await within(PIPE_GRACE_MS, Promise.race([closed, watch.interrupted]))
-    if (drained === 'overflow') throw interruptionFault(drained, request)
     if (drained !== 'closed') killRemains(child)
     const truncated = stdout.isTruncated() || stderr.isTruncated()
+    if (truncated && request.overflow === 'fault') throw interruptionFault('overflow', request)
     return { ...first, stdout: stdout.bytes(), stderr: stderr.bytes(), truncated }
   } finally {
     watch.stop()

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -15,6 +16,7 @@ import {
 } from '../../daemon/sys/process-identity.ts'
 import { killIdentity } from '../../daemon/sys/terminate.ts'
 import { bundleFixture } from '../support/bundle-fixture.ts'
+import { commandLineOf } from '../support/command-line-of.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const KILLS = 200
@@ -57,13 +59,11 @@ const journalOf = (folder: string): string =>
 
 /** A run's own process, told by its command line; the spawner's carries another role. */
 function runnerOf(folder: string): ProcessIdentity | null {
-  for (const { pid, isZombie } of listProcesses()) {
-    if (isZombie) continue
-    const argv = readFileBounded(`/proc/${pid}/cmdline`, 10_000)?.toString().split('\0') ?? []
-    if (argv.includes('run') && argv.some((word) => word.startsWith(folder)))
-      return identifyProcess(pid)
-  }
-  return null
+  const runner = listProcesses().find(({ pid }) => {
+    const argv = commandLineOf(pid)
+    return argv.includes('run') && argv.some((word) => word.startsWith(folder))
+  })
+  return runner === undefined ? null : identifyProcess(runner.pid)
 }
 
 /** A runner that lived before and after the claim was seen free was not owned in between. */
@@ -84,11 +84,12 @@ async function settle(folder: string, spawner: ChildProcess): Promise<'requeue' 
     expect(['absent', 'starting']).toContain(journalOf(folder))
     return 'requeue'
   }
-  await waitUntil('the run owns its claim', () => {
+  const pid = await waitUntil('the run owns its claim', () => {
     expect(isHeld(folder)).toBe(true)
-    return journalOf(folder) === 'owned'
+    return /^owned (\d+)$/.exec(journalOf(folder))?.[1]
   })
-  const runner = await waitUntil('the runner is listed', () => runnerOf(folder))
+  const runner = identifyProcess(Number(pid))
+  assert.ok(runner, 'the runner lives')
   expect(killIdentity(runner, 'SIGKILL')).toBe(true)
   await waitUntil('the claim of a dead run is free', () => !isHeld(folder))
   return 'leave'
@@ -114,38 +115,28 @@ describe('starting a run (P§2)', () => {
   )
 
   test(`no run is ever seen unowned while its spawner is killed ${KILLS} times`, async () => {
-    const sequenceMs = await measureSequence()
     const fates = { requeue: 0, leave: 0 }
     let kills = 0
+    // Kept so that about one kill in five comes after the hand-over, however slow the machine is.
+    let longestMs = 50
     const lane = async (): Promise<void> => {
       while (kills < KILLS) {
+        kills += 1
         const folder = newFolder()
         const spawner = startSpawner(folder)
         await once(spawner.stdout ?? spawner, 'data')
-        setTimeout(() => spawner.kill('SIGKILL'), Math.random() * sequenceMs)
+        setTimeout(() => spawner.kill('SIGKILL'), Math.random() * longestMs)
         const fate = await settle(folder, spawner)
-        if (spawner.signalCode !== 'SIGKILL') continue
-        kills += 1
+        expect(spawner.signalCode).toBe('SIGKILL')
         fates[fate] += 1
+        longestMs *= fate === 'requeue' ? 1.03 : 0.9
       }
     }
     await Promise.all(Array.from({ length: LANES }, lane))
-    expect(kills).toBeGreaterThanOrEqual(KILLS)
+    expect(fates.requeue + fates.leave).toBe(KILLS)
     expect(runnerOf(root)).toBeNull()
     // The kills fell on both sides of the hand-over, so it really was in between.
-    expect(fates.requeue).toBeGreaterThan(5)
-    expect(fates.leave).toBeGreaterThan(5)
-  })
+    expect(fates.requeue).toBeGreaterThan(KILLS / 20)
+    expect(fates.leave).toBeGreaterThan(KILLS / 20)
+  }, 240_000)
 })
-
-/** From the spawner's first step to its end, undisturbed. */
-async function measureSequence(): Promise<number> {
-  const folder = newFolder()
-  const spawner = startSpawner(folder)
-  await once(spawner.stdout ?? spawner, 'data')
-  const start = performance.now()
-  await once(spawner, 'exit')
-  const sequenceMs = performance.now() - start
-  expect(await settle(folder, spawner)).toBe('leave')
-  return sequenceMs
-}

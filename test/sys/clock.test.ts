@@ -47,6 +47,14 @@ describe('sleeping', () => {
     expect(getEventListeners(controller.signal, 'abort').length).toBe(0)
   })
 
+  test('one signal ends many at the same time, without a warning', async () => {
+    const controller = new AbortController()
+    const sleeping = Array.from({ length: 50 }, () => systemClock.sleep(DAY_MS, controller.signal))
+    controller.abort()
+    await Promise.all(sleeping)
+    expect(getEventListeners(controller.signal, 'abort').length).toBe(0)
+  })
+
   test('a clock set back cannot prolong it', async () => {
     const realNow = Date.now
     const sleeping = systemClock.sleep(100)

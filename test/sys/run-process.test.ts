@@ -4,9 +4,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { readFileBounded } from '../../daemon/sys/files.ts'
 import { childrenOf, listProcesses } from '../../daemon/sys/process-identity.ts'
 import { findProgram, type ProcessRequest, runProcess } from '../../daemon/sys/run-process.ts'
+import { commandLineOf } from '../support/command-line-of.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const env = { PATH: '/usr/bin:/bin' }
@@ -35,10 +35,8 @@ async function timed(pending: Promise<unknown>): Promise<{ value: unknown; ms: n
 
 /** Processes of a test are told by an argument no other one has. */
 const sleeperOf = (seconds: string): number | null =>
-  listProcesses().find(({ pid, isZombie }) => {
-    const argv = isZombie ? null : readFileBounded(`/proc/${pid}/cmdline`, 100_000)
-    return argv?.toString() === `sleep\0${seconds}\0`
-  })?.pid ?? null
+  listProcesses().find(({ pid }) => commandLineOf(pid).join(' ') === `sleep ${seconds}`)?.pid ??
+  null
 
 const isRunning = (seconds: string): boolean => sleeperOf(seconds) !== null
 
