@@ -1,7 +1,7 @@
 import { DERIVED_DEFAULTS } from '../daemon/config/resolve-path.ts'
-import { SANDBOX_SCHEMA } from '../daemon/config/sandbox-keys.ts'
 import { CONFIG_AREAS } from '../daemon/config/schema.ts'
 import { DROPPED_KEYS, REMOVED_KEYS } from '../daemon/config/unknown-keys.ts'
+import { SANDBOX_SCHEMA } from '../daemon/config/worker-keys.ts'
 
 /** docs/configuration.md, from the schema. */
 export function makeConfigurationPage(): string {

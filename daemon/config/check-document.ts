@@ -7,12 +7,11 @@ import {
   type SchemaError,
 } from '../core/schema-error.ts'
 import { type Problem, showFound } from './problem.ts'
-import type { ConfigFile } from './schema.ts'
-import { isMapping, isTextList, keysAt, type Mapping, schemaAt } from './schema-at.ts'
+import { CONFIG_SCHEMA, type ConfigFile } from './schema.ts'
 import { judgeUnknownKey } from './unknown-keys.ts'
 import { validateConfigFile } from './validate-config.generated.js'
 
-export type CheckedDocument = Readonly<{
+type CheckedDocument = Readonly<{
   /** With defaults; unusable values are replaced, so that the other checks can still run. */
   file: ConfigFile | null
   problems: readonly Problem[]
@@ -118,4 +117,33 @@ function valueAt(document: unknown, location: readonly string[]): unknown {
       typeof value === 'object' && value !== null ? Reflect.get(value, segment) : undefined,
     document,
   )
+}
+
+type Mapping = Record<string, unknown>
+
+/** The schema of the value at a location (`['sandbox', 'image']`), or null where it describes none. */
+function schemaAt(location: readonly string[]): Mapping | null {
+  let schema: unknown = CONFIG_SCHEMA
+  for (const segment of location) {
+    if (!isMapping(schema)) return null
+    const properties = schema['properties']
+    schema = isMapping(properties) ? properties[segment] : schema['items']
+  }
+  return isMapping(schema) ? schema : null
+}
+
+/** The keys there are at a location; none when no mapping belongs there. */
+function keysAt(location: readonly string[]): readonly string[] {
+  const properties = schemaAt(location)?.['properties']
+  return isMapping(properties) ? Object.keys(properties) : []
+}
+
+/** Whether a list of texts belongs at a location. */
+function isTextList(location: readonly string[]): boolean {
+  const items = schemaAt(location)?.['items']
+  return isMapping(items) && items['type'] === 'string'
+}
+
+function isMapping(value: unknown): value is Mapping {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

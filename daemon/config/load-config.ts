@@ -1,13 +1,12 @@
 import { describeThrown, type Fault, fault, isFault } from '../core/fault.ts'
+import { redact } from '../core/redaction.ts'
 import { checkDocument } from './check-document.ts'
-import type { Config } from './config.ts'
-import { type EffectiveValue, effectiveValues } from './effective-values.ts'
-import { type ConfigSource, type FoundSource, findSource } from './find-source.ts'
-import { makeConfig } from './make-config.ts'
+import { type Config, isDryRunOverridden, makeConfig } from './config.ts'
+import { type ConfigFiles, type ConfigSource, type FoundSource, findSource } from './find-source.ts'
 import { describeProblem, type Problem } from './problem.ts'
-import type { ConfigFiles } from './read-yaml.ts'
+import { readToken } from './resolve-token.ts'
 import { ADVICE, RULES, type RuleContext, type Seen } from './rules.ts'
-import type { ConfigFile } from './schema.ts'
+import { CONFIG_KEYS, type ConfigFile } from './schema.ts'
 
 type Environment = Readonly<Record<string, string>>
 
@@ -129,4 +128,51 @@ function asValue<T>(run: () => T): T | Fault {
     if (isFault(error)) return error
     throw error
   }
+}
+
+/** One key as it is in force, and where its value comes from. */
+type EffectiveValue = Readonly<{
+  key: string
+  value: unknown
+  origin: 'file' | 'default' | 'environment'
+}>
+
+/** All keys in the order of the documentation, with paths absolute and without secrets. */
+function effectiveValues(
+  document: unknown,
+  file: ConfigFile,
+  config: Config,
+  env: Environment,
+): readonly EffectiveValue[] {
+  const [program, ...rest] = config.workerCommand
+  const values: Readonly<Record<string, unknown>> = {
+    ...file,
+    state_dir: config.stateDir,
+    workdir_base: config.workdirBase,
+    log_path: config.logPath,
+    repo_storage_root: config.repoStorageRoot,
+    max_issues_per_tick: config.maxIssuesPerTick,
+    worker_command: rest.length === 0 ? program : config.workerCommand,
+    github_token: readToken(file.github_token ?? '').kind === 'token' ? '<redacted>' : null,
+    dry_run: config.dryRun,
+  }
+  const origin = (key: string): EffectiveValue['origin'] => {
+    if (key === 'dry_run' && isDryRunOverridden(env)) return 'environment'
+    return isGiven(document, key) ? 'file' : 'default'
+  }
+  return CONFIG_KEYS.filter((key) => values[key] !== undefined).map((key) => ({
+    key,
+    value: withoutSecrets(values[key]),
+    origin: origin(key),
+  }))
+}
+
+function isGiven(document: unknown, key: string): boolean {
+  return typeof document === 'object' && document !== null && Object.hasOwn(document, key)
+}
+
+/** A token may have been pasted into any text, an argument of the worker for example. */
+function withoutSecrets(value: unknown): unknown {
+  if (typeof value === 'string') return redact(value)
+  return Array.isArray(value) ? value.map(withoutSecrets) : value
 }

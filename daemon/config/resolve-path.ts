@@ -1,4 +1,6 @@
-import { join, resolve } from 'node:path'
+// What keys with paths stand for on this machine: folders, files, and the worker's program.
+
+import { isAbsolute, join, resolve } from 'node:path'
 import { type Parsed, type Problem, showFound } from './problem.ts'
 import type { ConfigFile, ConfigKey } from './schema.ts'
 
@@ -76,4 +78,83 @@ function defaultStateDir(place: Place): string {
   return place.hermesHome === null
     ? join('~', '.hermes', 'caduceus-state')
     : join(place.hermesHome, 'caduceus-state')
+}
+
+/** A program and its arguments. */
+export type Argv = readonly [string, ...string[]]
+
+const COMMAND_KEY = 'worker_command'
+const PLUGIN_ROOT = '${plugin_root}'
+
+/**
+ * The worker's program and arguments (R§2.5, R§2.9): text is one program, never split; nothing is
+ * expanded but `${plugin_root}` in arguments.
+ */
+export function parseWorkerCommand(
+  command: ConfigFile['worker_command'],
+  place: Place,
+): Parsed<Argv> {
+  if (command === undefined) return defaultCommand(place)
+  const [program = '', ...rest] = typeof command === 'string' ? [command] : command
+  const at = (index: number): string =>
+    typeof command === 'string' ? COMMAND_KEY : `${COMMAND_KEY}[${index}]`
+  const problems = [
+    ...checkProgram(at(0), program),
+    ...rest.flatMap((argument, index) => checkArgument(at(index + 1), argument, place)),
+  ]
+  return { value: [program, ...rest.map((argument) => expand(argument, place))], problems }
+}
+
+function defaultCommand(place: Place): Parsed<Argv> {
+  if (place.hermesHome !== null) {
+    return { value: [join(place.hermesHome, 'caduceus', 'worker-bridge.py')], problems: [] }
+  }
+  const problem = {
+    path: COMMAND_KEY,
+    found: 'nothing',
+    wanted: 'the program that does the work (there is a default only under Hermes)',
+    fix: 'Set worker_command to the absolute path of your bridge.',
+  }
+  return { value: [''], problems: [problem] }
+}
+
+function checkProgram(path: string, program: string): readonly Problem[] {
+  const problem = problemAt(path, program)
+  if (program.includes('$')) {
+    return [problem('a program without $; it is not expanded here', 'Write the whole path.')]
+  }
+  if (program.trim() === '') return [problem('a program', 'Name the program that does the work.')]
+  if (!isAbsolute(program) && program.includes('/') && !program.includes('~')) {
+    // Relative to what? The worker starts in the tree of its run, where anything may lie.
+    return [problem('an absolute path, or a name to be found in PATH', 'Write the whole path.')]
+  }
+  return checkCharacters(path, program)
+}
+
+function checkArgument(path: string, argument: string, place: Place): readonly Problem[] {
+  const problem = problemAt(path, argument)
+  if (argument.includes(PLUGIN_ROOT) && place.hermesHome === null) {
+    return [problem(`no ${PLUGIN_ROOT}; there is none without Hermes`, 'Write the whole path.')]
+  }
+  const rest = argument.replaceAll(PLUGIN_ROOT, '')
+  if (rest.includes('$')) {
+    return [problem(`no $ other than in ${PLUGIN_ROOT}; nothing is expanded`, 'Remove the $.')]
+  }
+  return checkCharacters(path, rest)
+}
+
+function checkCharacters(path: string, text: string): readonly Problem[] {
+  const problem = problemAt(path, text)
+  if (text.includes('~')) return [problem('no ~; it is not expanded here', 'Write the whole path.')]
+  if (text.includes('\0')) return [problem('text without NUL characters', 'Remove them.')]
+  return []
+}
+
+function problemAt(path: string, text: string): (wanted: string, fix: string) => Problem {
+  return (wanted, fix) => ({ path, found: showFound(COMMAND_KEY, text), wanted, fix })
+}
+
+function expand(argument: string, place: Place): string {
+  if (place.hermesHome === null) return argument
+  return argument.replaceAll(PLUGIN_ROOT, () => join(place.hermesHome ?? '', 'plugins', 'caduceus'))
 }

@@ -1,7 +1,6 @@
 import { fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Config } from './config.ts'
-import { readToken } from './read-token.ts'
 
 type Environment = Readonly<Record<string, string>>
 
@@ -18,7 +17,7 @@ export type TokenSystem = Readonly<{
   ): Promise<Readonly<{ code: number | null; stdout: Uint8Array }>>
 }>
 
-export type TokenSource = 'github_token' | 'CADUCEUS_GITHUB_TOKEN' | 'GITHUB_TOKEN' | 'gh'
+type TokenSource = 'github_token' | 'CADUCEUS_GITHUB_TOKEN' | 'GITHUB_TOKEN' | 'gh'
 
 export type ResolvedToken = Readonly<{ token: string; source: TokenSource }>
 
@@ -115,4 +114,16 @@ function reducedEnvironment(env: Environment): Environment {
       return value === undefined ? [] : [[name, value]]
     }),
   )
+}
+
+/** What a text amounts to as a GitHub token. */
+type TokenText =
+  | Readonly<{ kind: 'token'; token: string }>
+  | Readonly<{ kind: 'blank' | 'malformed' }>
+
+/** Blanks around a token do not count (R§2.6); what could not stand in a request header is malformed. */
+export function readToken(text: string): TokenText {
+  const token = text.trim()
+  if (token === '') return { kind: 'blank' }
+  return /^[\x21-\x7e]+$/.test(token) ? { kind: 'token', token } : { kind: 'malformed' }
 }

@@ -6,7 +6,7 @@ import { isSameLabel } from '../core/labels.ts'
 import type { FileStatus } from '../sys/files.ts'
 import type { Config } from './config.ts'
 import { NOT_SHOWN, type Problem, showFound } from './problem.ts'
-import { readToken } from './read-token.ts'
+import { readToken } from './resolve-token.ts'
 import type { ConfigFile, ConfigKey } from './schema.ts'
 
 /** What lies at a path: nothing (null), something, or something that cannot be looked at. */

@@ -2,12 +2,9 @@
 // come from it (`npm run generate`).
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
-import { GITHUB_KEYS } from './github-keys.ts'
-import { PUBLISH_KEYS } from './publish-keys.ts'
-import { REPOSITORY_KEYS } from './repository-keys.ts'
-import { SANDBOX_SCHEMA } from './sandbox-keys.ts'
+import { GITHUB_KEYS, PUBLISH_KEYS, REPOSITORY_KEYS } from './repository-keys.ts'
 import { CIRCUIT_KEYS, STATE_KEYS } from './state-keys.ts'
-import { WORKER_KEYS } from './worker-keys.ts'
+import { SANDBOX_SCHEMA, WORKER_KEYS } from './worker-keys.ts'
 
 /** The keys by area, in the order of the documentation. */
 export const CONFIG_AREAS = [

@@ -26,7 +26,7 @@ export const REMOVED_KEYS: readonly string[] = [
 ]
 
 /** What an unknown key amounts to. */
-export type UnknownKey = Readonly<{ severity: 'error' | 'warning'; problem: Problem }>
+type UnknownKey = Readonly<{ severity: 'error' | 'warning'; problem: Problem }>
 
 /**
  * Design §11: an unknown key of the top level is ignored with a warning; inside `sandbox`, or when it
@@ -47,7 +47,7 @@ export function judgeUnknownKey(
 }
 
 /** The known name that a misspelt one is most like, or null when none is alike. */
-export function nearestName(name: string, known: readonly string[]): string | null {
+function nearestName(name: string, known: readonly string[]): string | null {
   const spelling = snakeCase(name)
   const limit = Math.max(2, Math.floor(spelling.length * 0.4))
   const [nearest] = known

@@ -1,21 +1,33 @@
-import { accountIdOf, refusal, type Viewer } from './access.ts'
-import { type ApiRequest, headerOf, type Incoming } from './api-request.ts'
-import { type Answer, finishReply } from './http-answer.ts'
-import type { Hub } from './hub.ts'
-import { countRequest, isExhausted, rateHeaders, windowOf } from './rate-limits.ts'
+// What goes back to an API request: GitHub's answer in HTTP, or what a scripted fault makes of it.
+
+import { createHash } from 'node:crypto'
 import {
+  accountIdOf,
+  countRequest,
+  isExhausted,
+  rateHeaders,
+  refusal,
+  type Viewer,
+  windowOf,
+} from './accounts.ts'
+import {
+  type ApiRequest,
   badCredentials,
   badRequest,
   forbidden,
   gone,
+  headerOf,
+  type Incoming,
   moved,
   notFound,
   type Reply,
   rateLimited,
-} from './replies.ts'
+  secondaryLimited,
+} from './api-messages.ts'
+import type { FaultAction, Hub } from './hub.ts'
 import { findIssue, findRenamed, findRepository, repositoryById } from './repositories.ts'
-import type { Match } from './route-match.ts'
-import { isPull, type Repository } from './world.ts'
+import type { Match } from './routes.ts'
+import { isPull, type Repository, seconds } from './world.ts'
 
 const ASKING_IS_FREE = '/rate_limit'
 
@@ -118,4 +130,143 @@ export function namedPath(hub: Hub, path: string): string {
   const repository = repositoryById(hub.world, Number(id))
   if (repository === null) return path
   return ['', 'repos', repository.owner, repository.name, ...rest].join('/')
+}
+
+/** An answer ready for HTTP: headers complete, body a text. */
+export type Answer = Readonly<{
+  status: number
+  headers: Readonly<Record<string, string>>
+  body: string
+}>
+
+const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' }
+
+function commonHeaders(hub: Hub): Readonly<Record<string, string>> {
+  return {
+    Date: new Date(hub.clock.now()).toUTCString(),
+    'X-GitHub-Media-Type': 'github.v3; format=json',
+  }
+}
+
+/**
+ * A reply as HTTP has it, with the validator of conditional requests, and 304 when it
+ * matches (RFC 9110 §13).
+ */
+export function finishReply(hub: Hub, incoming: Incoming, reply: Reply): Answer {
+  const body = reply.body === undefined ? '' : JSON.stringify(reply.body)
+  const headers = { ...commonHeaders(hub), ...(body === '' ? {} : JSON_TYPE), ...reply.headers }
+  const isRead = incoming.method === 'GET' || incoming.method === 'HEAD'
+  if (!isRead || reply.status !== 200) return { status: reply.status, headers, body }
+  const etag = validatorOf(body, reply.headers?.['Link'] ?? '')
+  const isUnchanged = matchesValidator(headerOf(incoming, 'if-none-match'), etag)
+  // GitHub's 304 has no Link header.
+  if (isUnchanged) return { status: 304, headers: { ...commonHeaders(hub), ETag: etag }, body: '' }
+  return { status: 200, headers: { ...headers, ETag: etag }, body }
+}
+
+function validatorOf(body: string, link: string): string {
+  const digest = createHash('sha256').update(body).update('\n').update(link).digest('hex')
+  return `W/"${digest}"`
+}
+
+function matchesValidator(header: string | null, etag: string): boolean {
+  if (header === null) return false
+  const bare = (tag: string): string => tag.trim().replace(/^W\//, '')
+  return header.split(',').some((tag) => tag.trim() === '*' || bare(tag) === bare(etag))
+}
+
+/** An answer that a fault rule dictates, with the headers all answers have; it counts as a request. */
+function dictatedAnswer(hub: Hub, viewer: Viewer, reply: Reply): Answer {
+  const window = windowOf(hub.limits, accountIdOf(viewer), hub.clock.now())
+  countRequest(window)
+  const body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body ?? {})
+  const headers = { ...commonHeaders(hub), ...JSON_TYPE, ...rateHeaders(window), ...reply.headers }
+  return { status: reply.status, headers, body }
+}
+
+/** What goes back: an answer, perhaps broken off after `cutAfter` bytes; nothing ever; or a reset connection. */
+export type Outgoing =
+  | Readonly<{ kind: 'answer'; answer: Answer; cutAfter?: number }>
+  | Readonly<{ kind: 'hang' }>
+  | Readonly<{ kind: 'reset' }>
+
+/** A request about to be treated. `perform` has its effect and gives its true answer. */
+type Situation = Readonly<{ hub: Hub; viewer: Viewer; perform: () => Promise<Answer> }>
+
+const HTML =
+  '<!DOCTYPE html><html><head><title>Unicorn! &middot; GitHub</title></head><body><p>This page is taking too long to load.</p></body></html>\n'
+
+/** Lets a scripted fault happen to a request. */
+export async function carryOut(situation: Situation, action: FaultAction): Promise<Outgoing> {
+  const { perform } = situation
+  switch (action.kind) {
+    case 'delay':
+    case 'lag':
+      return answered(await perform())
+    case 'alter':
+      return answered(altered(await perform(), action.fields))
+    case 'truncate':
+      return truncated(await perform(), action)
+    case 'hang':
+      if (action.effect === true) await perform()
+      return { kind: 'hang' }
+    case 'reset':
+      if (action.effect) await perform()
+      return { kind: 'reset' }
+    case 'answer':
+    case 'html':
+      if (action.effect === true) await perform()
+      return answered(dictated(situation, action))
+    default:
+      return answered(limited(situation, action))
+  }
+}
+
+const answered = (answer: Answer): Outgoing => ({ kind: 'answer', answer })
+
+type Page = Extract<FaultAction, { kind: 'answer' | 'html' }>
+type Limit = Extract<FaultAction, { kind: 'primary-limit' | 'secondary-limit' }>
+
+function dictated({ hub, viewer }: Situation, action: Page): Answer {
+  if (action.kind === 'answer') {
+    const { status, body = { message: 'Server Error' }, headers = {} } = action
+    return dictatedAnswer(hub, viewer, { status, body, headers })
+  }
+  const headers = { 'Content-Type': 'text/html; charset=utf-8' }
+  return dictatedAnswer(hub, viewer, { status: action.status ?? 502, body: HTML, headers })
+}
+
+function limited({ hub, viewer }: Situation, action: Limit): Answer {
+  if (action.kind === 'primary-limit') {
+    const reset = seconds(hub.clock.now()) + action.resetInSeconds
+    const headers = { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(reset) }
+    return dictatedAnswer(hub, viewer, { ...rateLimited(accountIdOf(viewer)), headers })
+  }
+  const { status = 403, retryAfterSeconds: wait } = action
+  const headers = wait === undefined ? {} : { 'Retry-After': String(wait) }
+  return dictatedAnswer(hub, viewer, { ...secondaryLimited(status), headers })
+}
+
+/** Fields laid over the object, or over each object of a list; no validator, for it would vouch for the true answer. */
+function altered(answer: Answer, fields: Readonly<Record<string, unknown>>): Answer {
+  if (answer.body === '') return answer
+  const found: unknown = JSON.parse(answer.body)
+  const lay = (value: unknown): unknown =>
+    typeof value === 'object' && value !== null ? { ...value, ...fields } : value
+  const { ETag: _, ...headers } = answer.headers
+  return {
+    ...answer,
+    headers,
+    body: JSON.stringify(Array.isArray(found) ? found.map(lay) : lay(found)),
+  }
+}
+
+function truncated(
+  answer: Answer,
+  { bytes, cut = false }: Readonly<{ bytes?: number; cut?: boolean }>,
+): Outgoing {
+  const whole = Buffer.from(answer.body)
+  const kept = bytes ?? Math.floor(whole.length / 2)
+  if (cut) return { kind: 'answer', answer, cutAfter: kept }
+  return answered({ ...answer, body: whole.subarray(0, kept).toString('utf8') })
 }

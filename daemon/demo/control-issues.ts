@@ -1,20 +1,30 @@
 // What operators do with issues and pull requests, in the name of `actor` (the maintainer unless said).
 
 import { accountById } from './accounts.ts'
-import { addComment, deleteComment as dropComment, findComment } from './comments.ts'
 import { byActor } from './control-repositories.ts'
 import type { Hub } from './hub.ts'
 import {
+  addComment,
+  addLabels,
   closeIssue as close,
+  deleteComment as dropComment,
   editIssue as edit,
+  findComment,
+  labelsOf,
   openIssue,
+  recordEvent,
+  removeLabel,
   reopenIssue as reopen,
 } from './issues.ts'
-import { addLabels, labelsOf, removeLabel } from './labels.ts'
-import { type MergeMethod, mergePull as merge } from './merge-pull.ts'
-import { freezeOids, openPull, type PullOrder, pullOids } from './pulls.ts'
+import {
+  freezeOids,
+  type MergeMethod,
+  mergePull as merge,
+  openPull,
+  type PullOrder,
+  pullOids,
+} from './pulls.ts'
 import { refused, requireIssue, requireRepository } from './repositories.ts'
-import { recordEvent } from './timeline.ts'
 import { type Issue, isPull, type Repository, type StateReason } from './world.ts'
 
 type Target = Readonly<{ repo: string; number: number }>
@@ -25,7 +35,7 @@ function find(hub: Hub, { repo, number }: Target): { repository: Repository; iss
   return { repository, issue: requireIssue(repository, number) }
 }
 
-export type IssueOrder = Readonly<{
+type IssueOrder = Readonly<{
   title: string
   body?: string | null
   author?: string

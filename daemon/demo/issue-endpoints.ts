@@ -1,28 +1,59 @@
-import { mayAct } from './access.ts'
-import { type ApiRequest, byViewer } from './api-request.ts'
-import { parseSince, seconds } from './github-time.ts'
-import type { Hub } from './hub.ts'
-import { closeIssue, editIssue, openIssue, reopenIssue } from './issues.ts'
-import { addLabels, labelsOf, removeLabel } from './labels.ts'
-import { hasWantedState, inOrder, listingProblems } from './listing-order.ts'
-import { listReply } from './pagination.ts'
-import { freezeOids } from './pulls.ts'
-import { created, gone, invalid, notAccessible, ok, type Problem, type Reply } from './replies.ts'
+// The endpoints of issues, their comments and their events.
+
+import { mayAct } from './accounts.ts'
 import {
+  type ApiRequest,
   bodyProblems,
+  byViewer,
+  commentProblems,
+  created,
   type Fields,
   fieldsOf,
+  gone,
+  hasWantedState,
+  inOrder,
+  invalid,
   labelNames,
+  listingProblems,
+  listReply,
+  noContent,
+  notAccessible,
+  notFound,
+  ok,
+  type Problem,
+  type Reply,
   textField,
   textProblems,
   titleProblems,
-} from './request-fields.ts'
-import { issueUrl, restIssue } from './rest-issue.ts'
-import { visibleIn } from './visibility-lag.ts'
-import type { Issue, Repository, StateReason } from './world.ts'
+} from './api-messages.ts'
+import { type Hub, type IssueEndpoint, type RepositoryEndpoint, visibleIn } from './hub.ts'
+import {
+  addComment,
+  closeIssue,
+  deleteComment,
+  editComment,
+  editIssue,
+  findComment,
+  labelsOf,
+  openIssue,
+  type PlacedComment,
+  reopenIssue,
+  setLabels,
+} from './issues.ts'
+import { freezeOids } from './pulls.ts'
+import {
+  issueUrl,
+  listedEvents,
+  restComment,
+  restEvent,
+  restIssue,
+  restTimelineEntry,
+  timelineItems,
+} from './rest-issue.ts'
+import { type Issue, parseSince, type Repository, type StateReason, seconds } from './world.ts'
 
 /** Issues and pull requests; all labels of the filter have to be there. */
-export function listIssues(hub: Hub, request: ApiRequest, repository: Repository): Reply {
+export const listIssues: RepositoryEndpoint = (hub, request, repository) => {
   if (!repository.hasIssues) return gone('Issues has been disabled in this repository.')
   const { query } = request
   const problems = listingProblems('Issue', query)
@@ -52,7 +83,7 @@ function loginOf(hub: Hub, issue: Issue): string | undefined {
   return hub.world.accounts.find(({ id }) => id === issue.authorId)?.login.toLowerCase()
 }
 
-export function createIssue(hub: Hub, request: ApiRequest, repository: Repository): Reply {
+export const createIssue: RepositoryEndpoint = (hub, request, repository) => {
   if (!repository.hasIssues) return gone('Issues has been disabled in this repository.')
   const fields = fieldsOf(request.body)
   const problems = [
@@ -76,17 +107,12 @@ export function createIssue(hub: Hub, request: ApiRequest, repository: Repositor
   return created(restIssue(hub, repository, issue), issueUrl(hub, repository, issue))
 }
 
-export function getIssue(hub: Hub, _: ApiRequest, repository: Repository, issue: Issue): Reply {
+export const getIssue: IssueEndpoint = (hub, _, repository, issue) => {
   return ok(restIssue(hub, repository, issue))
 }
 
 /** Also closes and reopens pull requests. */
-export function updateIssue(
-  hub: Hub,
-  request: ApiRequest,
-  repository: Repository,
-  issue: Issue,
-): Reply {
+export const updateIssue: IssueEndpoint = (hub, request, repository, issue) => {
   const mayChange =
     mayAct(hub, request, repository, 'triage') || issue.authorId === request.viewerId
   if (!mayChange) return notAccessible('issues=write')
@@ -122,28 +148,14 @@ export function changeIssue(
     },
     by,
   )
-  setLabels(hub, repository, issue, labelNames(fields['labels']), by)
+  const labels = labelNames(fields['labels'])
+  if (labels !== null) setLabels(hub.world, repository, issue, labels, by)
   const state = textField(fields, 'state')
   if (state === 'closed') {
     freezeOids(hub, repository, issue)
     closeIssue(hub.world, issue, by, { reason: closingReason(fields) })
   }
   if (state === 'open') reopenIssue(hub.world, issue, by)
-}
-
-function setLabels(
-  hub: Hub,
-  repository: Repository,
-  issue: Issue,
-  names: readonly string[] | null,
-  by: ReturnType<typeof byViewer>,
-): void {
-  if (names === null) return
-  const wanted = names.map((name) => name.toLowerCase())
-  for (const { name } of labelsOf(repository, issue)) {
-    if (!wanted.includes(name.toLowerCase())) removeLabel(hub.world, repository, issue, name, by)
-  }
-  addLabels(hub.world, repository, issue, names, by)
 }
 
 const REASONS = ['completed', 'not_planned', 'duplicate', 'reopened'] as const
@@ -162,4 +174,77 @@ export function stateProblems(fields: Fields): readonly Problem[] {
 function closingReason(fields: Fields): StateReason {
   const reason = textField(fields, 'state_reason')
   return REASONS.find((known) => known === reason && known !== 'reopened') ?? 'completed'
+}
+
+export const listComments: IssueEndpoint = (hub, request, repository, issue) => {
+  const since = parseSince(request.query.get('since') ?? '')
+  const wanted = issue.comments.filter(
+    ({ updatedAt }) => since === null || seconds(updatedAt) >= since,
+  )
+  const visible = visibleIn(hub.lag, wanted, request.now)
+  return listReply(request, visible, (comment) => restComment(hub, repository, issue, comment))
+}
+
+export const createComment: IssueEndpoint = (hub, request, repository, issue) => {
+  const fields = fieldsOf(request.body)
+  const problems = commentProblems(fields)
+  if (problems.length > 0) return invalid(...problems)
+  const text = textField(fields, 'body') ?? ''
+  const comment = addComment(hub.world, repository, issue, text, byViewer(request))
+  const shown = restComment(hub, repository, issue, comment)
+  return created(shown, shown.url)
+}
+
+export const getComment: RepositoryEndpoint = (hub, request, repository) => {
+  return withComment(request, repository, ({ issue, comment }) =>
+    ok(restComment(hub, repository, issue, comment)),
+  )
+}
+
+export const updateComment: RepositoryEndpoint = (hub, request, repository) => {
+  return withComment(request, repository, (placed) => {
+    if (!mayChange(hub, request, repository, placed)) return notAccessible('issues=write')
+    const fields = fieldsOf(request.body)
+    const problems = commentProblems(fields)
+    if (problems.length > 0) return invalid(...problems)
+    editComment(placed, textField(fields, 'body') ?? '', request.now)
+    return ok(restComment(hub, repository, placed.issue, placed.comment))
+  })
+}
+
+export const removeComment: RepositoryEndpoint = (hub, request, repository) => {
+  return withComment(request, repository, (placed) => {
+    if (!mayChange(hub, request, repository, placed)) return notAccessible('issues=write')
+    deleteComment(placed, request.now)
+    return noContent()
+  })
+}
+
+function withComment(
+  request: ApiRequest,
+  repository: Repository,
+  answer: (placed: PlacedComment) => Reply,
+): Reply {
+  const placed = findComment(repository, Number(request.params['comment_id']))
+  return placed === null ? notFound() : answer(placed)
+}
+
+/** Its author, or who may write. */
+function mayChange(
+  hub: Hub,
+  request: ApiRequest,
+  repository: Repository,
+  { comment }: PlacedComment,
+): boolean {
+  return comment.authorId === request.viewerId || mayAct(hub, request, repository, 'write')
+}
+
+export const listEvents: IssueEndpoint = (hub, request, repository, issue) => {
+  const visible = visibleIn(hub.lag, listedEvents(issue), request.now)
+  return listReply(request, visible, (event) => restEvent(hub, repository, event))
+}
+
+export const listTimeline: IssueEndpoint = (hub, request, repository, issue) => {
+  const visible = visibleIn(hub.lag, timelineItems(issue), request.now)
+  return listReply(request, visible, (item) => restTimelineEntry(hub, repository, issue, item))
 }

@@ -1,19 +1,19 @@
-import { addLabels } from './labels.ts'
-import { crossReference, recordEvent, touch } from './timeline.ts'
+// What is done with an issue, pull requests included, and what it leaves: labels, comments, events.
+
+import { findIssue, findRepository, mentionedIssues } from './repositories.ts'
 import {
+  type By,
+  type Comment,
+  type EventKind,
   type Issue,
+  type IssueEvent,
+  type Label,
   type Pull,
   type Repository,
   type StateReason,
   takeId,
   type World,
 } from './world.ts'
-
-type By = Readonly<{ actorId: number | null; now: number }>
-
-/** Longest body GitHub takes, for issues, pull requests and comments alike; in characters. */
-export const MAX_BODY_CHARACTERS = 65_536
-export const MAX_TITLE_CHARACTERS = 256
 
 /** Opens an issue, or a pull request when `pull` is given; its labels come with one event each. */
 export function openIssue(
@@ -97,4 +97,178 @@ export function reopenIssue(world: World, issue: Issue, by: By): void {
   issue.closedAt = null
   issue.closedById = null
   recordEvent(world, issue, 'reopened', by)
+}
+
+/** GitHub's colour for a label made without one. */
+const DEFAULT_COLOR = 'ededed'
+
+/** GitHub compares label names without case, and otherwise exactly. */
+export function findLabel(repository: Repository, name: string): Label | null {
+  const wanted = name.toLowerCase()
+  return repository.labels.find((label) => label.name.toLowerCase() === wanted) ?? null
+}
+
+/** The repository's label of that name, made when there is none. */
+export function ensureLabel(
+  world: World,
+  repository: Repository,
+  name: string,
+  look: Readonly<{ color?: string; description?: string }> = {},
+): Label {
+  const found = findLabel(repository, name)
+  if (found !== null) return found
+  const { color = DEFAULT_COLOR, description = '' } = look
+  const label = { id: takeId(world), name, color, description }
+  repository.labels.push(label)
+  return label
+}
+
+export function labelsOf(repository: Repository, issue: Issue): readonly Label[] {
+  return repository.labels.filter((label) => issue.labelIds.includes(label.id))
+}
+
+/** Labels an issue, one event per label it did not have yet. */
+export function addLabels(
+  world: World,
+  repository: Repository,
+  issue: Issue,
+  names: readonly string[],
+  by: By,
+): void {
+  for (const name of names) {
+    const label = ensureLabel(world, repository, name)
+    if (issue.labelIds.includes(label.id)) continue
+    issue.labelIds.push(label.id)
+    recordEvent(world, issue, 'labeled', by, { label: shown(label) })
+  }
+}
+
+/** @returns false when the issue does not have the label */
+export function removeLabel(
+  world: World,
+  repository: Repository,
+  issue: Issue,
+  name: string,
+  by: By,
+): boolean {
+  const label = findLabel(repository, name)
+  if (label === null || !issue.labelIds.includes(label.id)) return false
+  issue.labelIds = issue.labelIds.filter((id) => id !== label.id)
+  recordEvent(world, issue, 'unlabeled', by, { label: shown(label) })
+  return true
+}
+
+/** Gives an issue exactly these labels. */
+export function setLabels(
+  world: World,
+  repository: Repository,
+  issue: Issue,
+  names: readonly string[],
+  by: By,
+): void {
+  const wanted = names.map((name) => name.toLowerCase())
+  for (const { name } of labelsOf(repository, issue)) {
+    if (!wanted.includes(name.toLowerCase())) removeLabel(world, repository, issue, name, by)
+  }
+  addLabels(world, repository, issue, names, by)
+}
+
+const shown = ({ name, color }: Label) => ({ name, color })
+
+/** A comment with the issue it is on. */
+export type PlacedComment = Readonly<{ issue: Issue; comment: Comment }>
+
+export function findComment(repository: Repository, id: number): PlacedComment | null {
+  for (const issue of repository.issues) {
+    const comment = issue.comments.find((candidate) => candidate.id === id)
+    if (comment !== undefined) return { issue, comment }
+  }
+  return null
+}
+
+export function addComment(
+  world: World,
+  repository: Repository,
+  issue: Issue,
+  body: string,
+  by: By,
+): Comment {
+  const comment = {
+    id: takeId(world),
+    authorId: by.actorId,
+    body,
+    createdAt: by.now,
+    updatedAt: by.now,
+  }
+  issue.comments.push(comment)
+  touch(issue, by.now)
+  crossReference(world, repository, issue, body, by)
+  return comment
+}
+
+export function editComment({ issue, comment }: PlacedComment, body: string, now: number): void {
+  comment.body = body
+  comment.updatedAt = now
+  touch(issue, now)
+}
+
+export function deleteComment({ issue, comment }: PlacedComment, now: number): void {
+  issue.comments.splice(issue.comments.indexOf(comment), 1)
+  touch(issue, now)
+}
+
+/** What an event carries beyond kind, actor and time. */
+type EventDetails = Partial<
+  Pick<IssueEvent, 'label' | 'rename' | 'commitOid' | 'stateReason' | 'source'>
+>
+
+/** Adds an event to an issue, which counts as updated then. */
+export function recordEvent(
+  world: World,
+  issue: Issue,
+  kind: EventKind,
+  by: By,
+  details: EventDetails = {},
+): IssueEvent {
+  const event = {
+    id: takeId(world),
+    kind,
+    actorId: by.actorId,
+    createdAt: by.now,
+    label: null,
+    rename: null,
+    commitOid: null,
+    stateReason: null,
+    source: null,
+    ...details,
+  }
+  issue.events.push(event)
+  touch(issue, by.now)
+  return event
+}
+
+/** Marks something as having happened on an issue. */
+export function touch(issue: Issue, now: number): void {
+  issue.updatedAt = Math.max(issue.updatedAt, now)
+}
+
+/** Leaves a cross-reference on every issue that a text written in `source` mentions, once per source. */
+function crossReference(
+  world: World,
+  repository: Repository,
+  source: Issue,
+  text: string,
+  by: By,
+): void {
+  for (const mention of mentionedIssues(text, repository)) {
+    const target = findRepository(world, mention.owner, mention.name)
+    const issue = target === null ? null : findIssue(target, mention.number)
+    if (issue === null || issue === source) continue
+    const from = { repositoryId: repository.id, number: source.number }
+    const isKnown = issue.events.some(
+      ({ source: known }) =>
+        known?.repositoryId === from.repositoryId && known.number === from.number,
+    )
+    if (!isKnown) recordEvent(world, issue, 'cross-referenced', by, { source: from })
+  }
 }

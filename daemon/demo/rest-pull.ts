@@ -1,15 +1,22 @@
+// Pull requests, commits, changed files and branches as GitHub's REST API shows them.
+
 import type { components } from '@octokit/openapi-types'
 import { associationOf } from './accounts.ts'
-import type { Comparison } from './commit-facts.ts'
-import { isoSecond, isoSecondOrNull } from './github-time.ts'
+import type { ChangedFile, CommitFacts, Comparison } from './git-commits.ts'
 import type { Hub } from './hub.ts'
-import { labelsOf } from './labels.ts'
+import { labelsOf } from './issues.ts'
 import { pullOids } from './pulls.ts'
 import { repositoryById } from './repositories.ts'
 import { htmlUrl, issueUrl, restLabel } from './rest-issue.ts'
-import { repositoryUrl, restRepository } from './rest-repository.ts'
-import { nodeId, userOrGhost, userOrNull } from './rest-user.ts'
-import type { PullIssue, Repository } from './world.ts'
+import {
+  nodeId,
+  repositoryUrl,
+  restRepository,
+  userOrGhost,
+  userOrNull,
+  type View,
+} from './rest-repository.ts'
+import { isoSecond, isoSecondOrNull, type PullIssue, type Repository } from './world.ts'
 
 type SimplePull = components['schemas']['pull-request-simple']
 type FullPull = components['schemas']['pull-request']
@@ -138,5 +145,107 @@ function addresses(hub: Hub, repository: Repository, issue: PullIssue, headOid: 
       commits: link(links.commits),
       statuses: link(links.statuses),
     },
+  }
+}
+
+type RestCommit = components['schemas']['commit']
+type RestBranch = components['schemas']['branch-with-protection']
+type RestRef = components['schemas']['git-ref']
+type RestFile = components['schemas']['diff-entry']
+
+/** Accounts are not matched by mail address: GitHub shows null then. */
+export function restCommit(view: View, repository: Repository, commit: CommitFacts): RestCommit {
+  const api = repositoryUrl(view, repository)
+  const url = `${api}/commits/${commit.oid}`
+  const htmlUrl = commitPage(view, repository, commit.oid)
+  return {
+    sha: commit.oid,
+    node_id: `C_${commit.oid}`,
+    url,
+    html_url: htmlUrl,
+    comments_url: `${url}/comments`,
+    commit: {
+      url: `${api}/git/commits/${commit.oid}`,
+      author: commit.author,
+      committer: commit.committer,
+      message: commit.message,
+      comment_count: 0,
+      tree: { sha: commit.treeOid, url: `${api}/git/trees/${commit.treeOid}` },
+      verification: {
+        verified: false,
+        reason: 'unsigned',
+        payload: null,
+        signature: null,
+        verified_at: null,
+      },
+    },
+    author: null,
+    committer: null,
+    parents: commit.parents.map((oid) => ({
+      sha: oid,
+      url: `${api}/commits/${oid}`,
+      html_url: commitPage(view, repository, oid),
+    })),
+  }
+}
+
+const commitPage = (view: View, repository: Repository, oid: string): string =>
+  `${view.url}/${repository.owner}/${repository.name}/commit/${oid}`
+
+export function restBranch(
+  view: View,
+  repository: Repository,
+  name: string,
+  commit: CommitFacts,
+): RestBranch {
+  const api = repositoryUrl(view, repository)
+  const self = `${api}/branches/${encodeURIComponent(name)}`
+  return {
+    name,
+    commit: restCommit(view, repository, commit),
+    _links: {
+      self,
+      html: `${view.url}/${repository.owner}/${repository.name}/tree/${name}`,
+    },
+    protected: false,
+    protection: {
+      enabled: false,
+      required_status_checks: { enforcement_level: 'off', contexts: [], checks: [] },
+    },
+    protection_url: `${self}/protection`,
+  }
+}
+
+/** @param ref `refs/heads/main` */
+export function restRef(view: View, repository: Repository, ref: string, oid: string): RestRef {
+  const api = repositoryUrl(view, repository)
+  return {
+    ref,
+    node_id: `REF_${Buffer.from(ref).toString('base64url')}`,
+    url: `${api}/git/${ref}`,
+    object: { type: 'commit', sha: oid, url: `${api}/git/commits/${oid}` },
+  }
+}
+
+/** Without the text of the difference: clients that want it have git. */
+export function restFile(
+  view: View,
+  repository: Repository,
+  headOid: string,
+  file: ChangedFile,
+): RestFile {
+  const api = repositoryUrl(view, repository)
+  const page = `${view.url}/${repository.owner}/${repository.name}`
+  const path = encodeURIComponent(file.path)
+  return {
+    sha: file.blobOid,
+    filename: file.path,
+    status: file.status,
+    additions: file.additions,
+    deletions: file.deletions,
+    changes: file.additions + file.deletions,
+    blob_url: `${page}/blob/${headOid}/${path}`,
+    raw_url: `${page}/raw/${headOid}/${path}`,
+    contents_url: `${api}/contents/${path}?ref=${headOid}`,
   }
 }

@@ -1,79 +1,53 @@
 // Every endpoint there is. Templates are those of GitHub's published description, so that each answer can
 // be checked against it. What is not here answers 404, as GitHub does.
 
-import type { Needs } from './access.ts'
-import type { ApiRequest } from './api-request.ts'
+import type { Needs } from './accounts.ts'
+import type { Endpoint, IssueEndpoint, PullEndpoint, RepositoryEndpoint } from './hub.ts'
 import {
   createComment,
+  createIssue,
   getComment,
+  getIssue,
   listComments,
+  listEvents,
+  listIssues,
+  listTimeline,
   removeComment,
   updateComment,
-} from './comment-endpoints.ts'
-import type { Hub } from './hub.ts'
-import { createIssue, getIssue, listIssues, updateIssue } from './issue-endpoints.ts'
+  updateIssue,
+} from './issue-endpoints.ts'
 import {
   addIssueLabels,
   createLabel,
-  getLabel,
-  listIssueLabels,
-  listLabels,
-  removeIssueLabel,
-} from './label-endpoints.ts'
-import {
   createPull,
-  getPull,
-  listCommits,
-  listFiles,
-  listPulls,
-  refuseMerge,
-  updatePull,
-} from './pull-endpoints.ts'
-import type { Reply } from './replies.ts'
-import {
   getBranch,
+  getLabel,
   getPermission,
+  getPull,
   getRateLimit,
   getRef,
   getRepository,
   getUser,
+  listCommits,
+  listFiles,
+  listIssueLabels,
+  listLabels,
   listOwnRepositories,
+  listPulls,
+  refuseMerge,
+  removeIssueLabel,
+  updatePull,
 } from './repository-endpoints.ts'
-import { listEvents, listTimeline } from './timeline-endpoints.ts'
-import type { Issue, PullIssue, Repository } from './world.ts'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
-type Answer = Reply | Promise<Reply>
 
 /** What an endpoint is about decides what is looked up, and refused, before it is called. */
-export type Route = Readonly<{ method: Method; template: string }> &
+type Route = Readonly<{ method: Method; template: string }> &
   (
-    | Readonly<{ about: 'service'; handle: (hub: Hub, request: ApiRequest) => Answer }>
-    | (Readonly<{ needs: Needs }> &
-        (
-          | Readonly<{
-              about: 'repository'
-              handle: (hub: Hub, request: ApiRequest, repository: Repository) => Answer
-            }>
-          | Readonly<{
-              about: 'issue'
-              handle: (
-                hub: Hub,
-                request: ApiRequest,
-                repository: Repository,
-                issue: Issue,
-              ) => Answer
-            }>
-          | Readonly<{
-              about: 'pull'
-              handle: (
-                hub: Hub,
-                request: ApiRequest,
-                repository: Repository,
-                issue: PullIssue,
-              ) => Answer
-            }>
-        ))
+    | Readonly<{ about: 'service'; handle: Endpoint }>
+    | Readonly<{ about: 'repository'; needs: Needs; handle: RepositoryEndpoint }>
+    | Readonly<{ about: 'issue'; needs: Needs; handle: IssueEndpoint }>
+    | Readonly<{ about: 'pull'; needs: Needs; handle: PullEndpoint }>
   )
 
 const REPO = '/repos/{owner}/{repo}'
@@ -135,4 +109,57 @@ export const ROUTES: readonly Route[] = [
 /** How a route is named in fault rules and in the request log. */
 export function routeName(route: Route): string {
   return `${route.method} ${route.template}`
+}
+
+/** A request's endpoint, and the decoded values of its template. */
+export type Match = Readonly<{ route: Route; params: Readonly<Record<string, string>> }>
+
+/** Parameters that may hold slashes, as branch names do; they come last in their template. */
+const GREEDY = ['{branch}', '{ref}']
+
+/**
+ * The endpoint of a request, or null. HEAD is GET without a body. Fixed words win over parameters because
+ * they come first in ROUTES.
+ * @param path as it was sent: decoded only after it was split, so that `%2F` stays within a segment
+ */
+export function matchRoute(method: string, path: string): Match | null {
+  const segments = path.split('/')
+  const wanted = method === 'HEAD' ? 'GET' : method
+  for (const route of ROUTES) {
+    const params = route.method === wanted ? matchTemplate(route.template, segments) : null
+    if (params !== null) return { route, params }
+  }
+  return null
+}
+
+function matchTemplate(
+  template: string,
+  segments: readonly string[],
+): Readonly<Record<string, string>> | null {
+  const names = template.split('/')
+  const last = names.at(-1) ?? ''
+  const isGreedy = GREEDY.includes(last) && segments.length > names.length
+  const given = isGreedy
+    ? [...segments.slice(0, names.length - 1), segments.slice(names.length - 1).join('/')]
+    : segments
+  if (given.length !== names.length) return null
+  const params: Record<string, string> = {}
+  for (const [index, name] of names.entries()) {
+    const value = decode(given[index] ?? '')
+    if (value === null) return null
+    if (!name.startsWith('{')) {
+      if (name !== value) return null
+    } else if (value === '') return null
+    else params[name.slice(1, -1)] = value
+  }
+  return params
+}
+
+/** null for a malformed percent sequence. */
+function decode(segment: string): string | null {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return null
+  }
 }

@@ -1,21 +1,33 @@
+// The embedded GitHub as a server on loopback, and the way of each request through it.
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describeThrown, fault } from '../core/fault.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import { DEFAULT_ACCOUNTS, ensureAccount } from './accounts.ts'
-import { namedPath } from './api-answer.ts'
+import { authenticate, DEFAULT_ACCOUNTS, ensureAccount, type Viewer } from './accounts.ts'
+import {
+  type Answer,
+  answerApi,
+  carryOut,
+  finishReply,
+  namedPath,
+  type Outgoing,
+} from './api-answer.ts'
+import { headerOf, type Incoming, tooLarge } from './api-messages.ts'
 import { control } from './control.ts'
 import { type Control, connectControl } from './control-client.ts'
-import { exchange } from './exchange.ts'
-import { noFaults } from './fault-rules.ts'
-import { finishReply } from './http-answer.ts'
-import type { Hub, Settings } from './hub.ts'
-import { createOneAtATime } from './one-at-a-time.ts'
-import { readBody } from './read-body.ts'
-import { tooLarge } from './replies.ts'
-import { emptyLog } from './request-log.ts'
-import { sendAnswer, sendOutgoing } from './send-outgoing.ts'
-import type { World } from './world.ts'
-import { loadWorld, saveWorld } from './world-file.ts'
+import {
+  createOneAtATime,
+  type FaultAction,
+  type Hub,
+  hide,
+  type LoggedRequest,
+  logRequest,
+  type Settings,
+  takeFault,
+} from './hub.ts'
+import { type Match, matchRoute, routeName } from './routes.ts'
+import { loadWorld, saveWorld, type World } from './world.ts'
 
 const HOST = '127.0.0.1'
 const MAX_API_BODY_BYTES = 1024 * 1024
@@ -111,8 +123,8 @@ function openHub(
     settings,
     limits: new Map(),
     lag: [],
-    faults: noFaults(),
-    log: emptyLog(),
+    faults: { nextId: 1, armed: [] },
+    log: { nextSequence: 1, entries: [] },
     comparisons: new Map(),
     oneAtATime: createOneAtATime(),
     closing,
@@ -120,7 +132,7 @@ function openHub(
 }
 
 async function serve(hub: Hub, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const [sentPath = '/', query = ''] = splitOnce(request.url ?? '/', '?')
+  const [, sentPath = '/', query = ''] = /^([^?]*)\??(.*)$/s.exec(request.url ?? '/') ?? []
   const method = request.method ?? 'GET'
   if (sentPath.startsWith(CONTROL_PREFIX)) {
     await serveControl(hub, sentPath.slice(CONTROL_PREFIX.length), request, response)
@@ -158,7 +170,107 @@ async function serveControl(
   })
 }
 
-function splitOnce(text: string, at: string): readonly string[] {
-  const index = text.indexOf(at)
-  return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)]
+const NO_FAULT: FaultAction = { kind: 'delay' }
+
+/**
+ * Treats one API request, from its arrival to what goes back, with the faults that tests scripted.
+ * @param sentPath the path as the client sent it, for the log
+ */
+async function exchange(hub: Hub, incoming: Incoming, sentPath: string): Promise<Outgoing> {
+  const match = matchRoute(incoming.method, incoming.path)
+  const viewer = authenticate(hub, incoming)
+  const entry = noteRequest(hub, incoming, sentPath, match)
+  entry.account = viewer.kind === 'known' ? viewer.account.login : null
+  const armed = takeFault(hub.faults, entry)
+  if (armed !== null) entry.faults.push(armed.id)
+  const waitMs = hub.settings.latencyMs + (armed?.rule.delayMs ?? 0)
+  // Ends at once when the server closes.
+  if (waitMs > 0) await sleep(waitMs, undefined, { signal: hub.closing })
+  const action = armed?.rule.action ?? NO_FAULT
+  const perform = () => performRequest(hub, incoming, match, viewer, action)
+  const outgoing = await carryOut({ hub, viewer, perform }, action)
+  if (outgoing.kind === 'answer') entry.status = outgoing.answer.status
+  return outgoing
+}
+
+function noteRequest(
+  hub: Hub,
+  incoming: Incoming,
+  path: string,
+  match: Match | null,
+): LoggedRequest {
+  const { owner, repo } = match?.params ?? {}
+  return logRequest(hub.log, {
+    method: incoming.method,
+    path,
+    query: incoming.query,
+    route: match === null ? null : routeName(match.route),
+    repository: owner === undefined ? null : `${owner}/${repo}`.toLowerCase(),
+    isConditional: headerOf(incoming, 'if-none-match') !== null,
+    at: hub.clock.now(),
+  })
+}
+
+/** Writes run one after another, and are in the file before they are answered. */
+async function performRequest(
+  hub: Hub,
+  incoming: Incoming,
+  match: Match | null,
+  viewer: Viewer,
+  action: FaultAction,
+): Promise<Answer> {
+  if (incoming.method === 'GET' || incoming.method === 'HEAD') {
+    return answerApi(hub, incoming, match, viewer)
+  }
+  return hub.oneAtATime(async () => {
+    const before = hub.world.nextId
+    const answer = await answerApi(hub, incoming, match, viewer)
+    if (action.kind === 'lag') hide(hub.lag, before, hub.world.nextId, action, hub.clock.now())
+    saveWorld(hub.root, hub.world)
+    return answer
+  })
+}
+
+/** The whole body of a request; null when it is larger than `maxBytes`, of which no more is then kept. */
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  let size = 0
+  // Without an encoding set, node:http gives bytes.
+  const bodyChunks: AsyncIterable<Buffer> = request
+  for await (const bytes of bodyChunks) {
+    size += bytes.length
+    if (size <= maxBytes) chunks.push(bytes)
+  }
+  return size <= maxBytes ? Buffer.concat(chunks) : null
+}
+
+/** Puts what was decided on the wire. A connection left hanging ends with the client or the server. */
+function sendOutgoing(response: ServerResponse, outgoing: Outgoing): void {
+  switch (outgoing.kind) {
+    case 'answer':
+      sendAnswer(response, outgoing.answer, outgoing.cutAfter ?? null)
+      return
+    case 'reset':
+      response.socket?.resetAndDestroy()
+      return
+    case 'hang':
+  }
+}
+
+/** @param cutAfter break the connection after so many bytes of the body; null = send all of it */
+function sendAnswer(
+  response: ServerResponse,
+  answer: Answer,
+  cutAfter: number | null = null,
+): void {
+  const body = Buffer.from(answer.body)
+  const hasBody = answer.status !== 204 && answer.status !== 304
+  // The date is GitHub's clock, not the host's.
+  response.sendDate = false
+  response.writeHead(answer.status, {
+    ...answer.headers,
+    ...(hasBody ? { 'Content-Length': String(body.length) } : {}),
+  })
+  if (cutAfter === null) response.end(hasBody ? body : undefined)
+  else response.write(body.subarray(0, cutAfter), () => response.destroy())
 }

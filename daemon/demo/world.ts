@@ -1,9 +1,13 @@
 // The content of the embedded GitHub: everything but git objects. Plain JSON data, written to
 // `github.json` as it stands. It is changed in place, and only by the verbs in accounts.ts,
-// repositories.ts, labels.ts, issues.ts, comments.ts, pulls.ts, merge-pull.ts and timeline.ts, one request
-// at a time; whatever presents it only reads. Times are milliseconds since the epoch.
+// repositories.ts, issues.ts and pulls.ts, one request at a time; whatever presents it only reads. Times are
+// milliseconds since the epoch.
 
-export const WORLD_FORMAT = 1
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fault } from '../core/fault.ts'
+
+const WORLD_FORMAT = 1
 
 export type World = {
   readonly format: typeof WORLD_FORMAT
@@ -61,7 +65,7 @@ export type Repository = {
   readonly createdAt: number
   updatedAt: number
 }
-export type Collaborator = { readonly accountId: number; role: Role }
+type Collaborator = { readonly accountId: number; role: Role }
 
 export type Label = {
   readonly id: number
@@ -94,7 +98,7 @@ export type Issue = {
   overlay: Readonly<Record<string, unknown>> | null
 }
 export type StateReason = 'completed' | 'not_planned' | 'duplicate' | 'reopened'
-export type Departure =
+type Departure =
   | Readonly<{ kind: 'deleted' }>
   | Readonly<{ kind: 'transferred'; repositoryId: number; number: number }>
 
@@ -150,7 +154,10 @@ export type EventKind =
   | 'head_ref_deleted'
   | 'transferred'
 
-export function emptyWorld(): World {
+/** Who does something, and when. */
+export type By = Readonly<{ actorId: number | null; now: number }>
+
+function emptyWorld(): World {
   return {
     format: WORLD_FORMAT,
     nextSmallId: 1001,
@@ -173,3 +180,68 @@ export function takeSmallId(world: World): number {
   world.nextSmallId += 1
   return id
 }
+
+// GitHub's times have no fractions of a second: what happened within one second cannot be told apart.
+
+/** `2024-05-06T07:08:09Z`. @param ms milliseconds since the epoch */
+export function isoSecond(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+export function isoSecondOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoSecond(ms)
+}
+
+/** Whole seconds since the epoch. */
+export function seconds(ms: number): number {
+  return Math.floor(ms / 1000)
+}
+
+/** Of a `since` parameter: whole seconds, or null when it is no time. */
+export function parseSince(text: string): number | null {
+  const ms = Date.parse(text)
+  return Number.isNaN(ms) ? null : seconds(ms)
+}
+
+const MAX_BYTES = 256 * 1024 * 1024
+
+/**
+ * What an earlier server left in `<root>/github.json`, or an empty world.
+ * Faults: demo/refused when the file is not one of ours.
+ */
+export function loadWorld(root: string): World {
+  const path = fileOf(root)
+  if (!existsSync(path)) return emptyWorld()
+  if (statSync(path).size > MAX_BYTES) throw unusable(path, 'it is too large')
+  const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (!isWorld(found)) throw unusable(path, 'it has another format')
+  return found
+}
+
+/**
+ * Replaces the file in one step, so that a server killed at any moment leaves the old or the new
+ * world. Not synced to disk: it has to outlive its process, not the machine.
+ */
+export function saveWorld(root: string, world: World): void {
+  mkdirSync(root, { recursive: true })
+  const path = fileOf(root)
+  const temporary = `${path}.tmp`
+  writeFileSync(temporary, `${JSON.stringify(world)}\n`, { mode: 0o600 })
+  renameSync(temporary, path)
+}
+
+const fileOf = (root: string): string => join(root, 'github.json')
+
+/** The file is our own and private to its owner, so its format number vouches for the rest. */
+function isWorld(value: unknown): value is World {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'format' in value &&
+    value.format === WORLD_FORMAT &&
+    'repositories' in value
+  )
+}
+
+const unusable = (path: string, reason: string) =>
+  fault('demo/refused', { reason: `${path} cannot be used: ${reason}` })

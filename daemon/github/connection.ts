@@ -2,13 +2,22 @@ import { asFault, type Fault, fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RateLimit } from '../core/meta.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
-import { effectOfStatus, explain } from './answer-fault.ts'
-import { sendFollowing } from './follow-redirects.ts'
-import { describeRequest, type HttpRequest, isWrite, withHeader } from './http-request.ts'
-import { type Effect, effectOf } from './network-fault.ts'
-import { observeRate, recogniseLimit, type Wait } from './rate-limits.ts'
-import { type GateDeps, openRequestGate } from './request-gate.ts'
-import type { HttpAnswer } from './send.ts'
+import {
+  describeRequest,
+  type HttpAnswer,
+  type HttpRequest,
+  isWrite,
+  withHeader,
+} from './http-request.ts'
+import {
+  type GateDeps,
+  observeRate,
+  openRequestGate,
+  recogniseLimit,
+  type Wait,
+} from './rate-limits.ts'
+import { type Effect, effectOf, effectOfStatus, explain } from './request-fault.ts'
+import { sendFollowing } from './send.ts'
 
 export type ConnectionDeps = GateDeps &
   Readonly<{

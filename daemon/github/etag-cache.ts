@@ -18,7 +18,7 @@ import { isJson, textOf } from './narrow.ts'
 // One file per place that is polled: a line of JSON about the body, then the body. It can be removed at
 // any time: whatever is missing or damaged is fetched again, and nothing here fails a request.
 
-export type CachedPage = Readonly<{ etag: string; link: string | null; text: string }>
+type CachedPage = Readonly<{ etag: string; link: string | null; text: string }>
 
 export type EtagCache = Readonly<{
   /** What is kept of this very URL and Accept; null when nothing usable is. */
@@ -28,7 +28,7 @@ export type EtagCache = Readonly<{
 }>
 
 /** How much is kept; beyond it the longest unchanged goes first. */
-export type CacheBounds = Readonly<{ files: number; bytes: number }>
+type CacheBounds = Readonly<{ files: number; bytes: number }>
 
 const BOUNDS: CacheBounds = { files: LIMITS.httpCacheFiles, bytes: LIMITS.httpCacheBytes }
 const STORES_PER_PRUNING = 64

@@ -1,8 +1,8 @@
 import { endpoint } from '@octokit/endpoint'
 import type { RepositoryName } from '../core/issue-key.ts'
 
-// Requests of GitHub's REST API. Octokit's endpoint package fills its URL templates (a label in a path
-// or a query is encoded right); sending is ours, see send.ts.
+// Requests of GitHub's REST API, and their answers. Octokit's endpoint package fills its URL templates (a
+// label in a path or a query is encoded right); sending is ours, see send.ts.
 
 /** One request, without credentials. */
 export type HttpRequest = Readonly<{
@@ -14,8 +14,15 @@ export type HttpRequest = Readonly<{
   subject: string
 }>
 
+/** A body as far as it could be read. Whether an unreadable one matters depends on what it is for. */
+export type Body =
+  | Readonly<{ kind: 'text'; text: string }>
+  | Readonly<{ kind: 'unreadable'; reason: string }>
+
+export type HttpAnswer = Readonly<{ status: number; headers: Headers; body: Body }>
+
 /** `METHOD /path/{name}` as GitHub documents it. */
-export type Route = `${HttpRequest['method']} /${string}`
+type Route = `${HttpRequest['method']} /${string}`
 
 export type RequestBuilder = (
   subject: string,

@@ -1,6 +1,6 @@
 // Reading fields of JSON that came from outside: null is "not there, or not what it should be".
 
-export type Json = Readonly<Record<string, unknown>>
+type Json = Readonly<Record<string, unknown>>
 
 export function isJson(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

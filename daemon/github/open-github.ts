@@ -1,14 +1,13 @@
 // GitHub over its REST API: the one adapter of the GitHub port (design §10). connection.ts is what every
-// request goes through; read-*.ts and writes.ts are the operations; map-*.ts turns answers into our types.
+// request goes through; reads.ts and writes.ts are the operations; map-answer.ts turns answers into our types.
 
 import { fault } from '../core/fault.ts'
 import type { GitHub } from '../core/ports.ts'
 import { type ConnectionDeps, type ConnectionOptions, openConnection } from './connection.ts'
 import { openEtagCache } from './etag-cache.ts'
 import { openRequestBuilder } from './http-request.ts'
-import { issueReads, type Reading } from './read-issues.ts'
-import { cachedPageReader, pageReader } from './read-page.ts'
-import { repositoryReads } from './read-repository.ts'
+import { cachedPageReader, pageReader } from './read-pages.ts'
+import { issueReads, type Reading, repositoryReads } from './reads.ts'
 import { writes } from './writes.ts'
 
 export type GitHubDeps = ConnectionDeps

@@ -1,6 +1,7 @@
 import { LIMITS } from '../core/limits.ts'
 import type { Meta, RateLimit } from '../core/meta.ts'
-import { toTimestamp } from '../core/timestamp.ts'
+import type { Clock } from '../core/ports.ts'
+import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 
 // GitHub docs, "Rate limits for the REST API" and "Best practices": wait for Retry-After; with nothing
 // remaining wait for the reset; else at least a minute. Nothing here sleeps: a limit is told to the caller.
@@ -9,7 +10,7 @@ import { toTimestamp } from '../core/timestamp.ts'
 export type Wait = NonNullable<Meta['wait']>
 
 /** When an answer came: our clock and GitHub's, milliseconds since the epoch. */
-export type Moment = Readonly<{ now: number; serverTime: number }>
+type Moment = Readonly<{ now: number; serverTime: number }>
 
 /**
  * The limit an answer tells of, or null.
@@ -67,4 +68,49 @@ function readReset(value: string | null, serverTime: number): number | null {
 /** Eleven digits are enough for any real number here, and still a date. */
 function readCount(value: string | null): number | null {
   return value !== null && /^\d{1,11}$/.test(value) ? Number(value) : null
+}
+
+export type GateDeps = Readonly<{
+  clock: Clock
+  /** The stored wait, read before every request: one gate for all processes (design §10). */
+  gate: () => Wait | null
+  /** A limit was met; to be stored before the fault is thrown. */
+  onWait: (wait: Wait) => void | Promise<void>
+}>
+
+/** What holds requests back while GitHub wants us to wait. Nothing queues here: callers come again. */
+type RequestGate = Readonly<{
+  /** The wait in force, or null. */
+  closedBy: () => Wait | null
+  close: (wait: Wait) => Promise<void>
+}>
+
+export function openRequestGate(deps: GateDeps): RequestGate {
+  // Kept here too: requests of this process stop at once, whatever becomes of the stored wait.
+  let own: Wait | null = null
+  return {
+    closedBy: () => {
+      const now = deps.clock.now()
+      const waits = [own, deps.gate()].filter((wait) => wait !== null)
+      return waits.filter((wait) => isInForce(wait, now)).reduce<Wait | null>(later, null)
+    },
+    close: async (wait) => {
+      own = later(own, wait)
+      try {
+        await deps.onWait(wait)
+      } catch {
+        // The limit is the news, and it tells what became of a write; this process keeps to it anyway.
+      }
+    },
+  }
+}
+
+/** A wait longer than any we store shows that the clock was set back: asking once more finds the truth. */
+function isInForce(wait: Wait, now: number): boolean {
+  const leftMs = fromTimestamp(wait.until) - now
+  return leftMs > 0 && leftMs <= LIMITS.rateLimitCapMs
+}
+
+function later(a: Wait | null, b: Wait): Wait {
+  return a === null || fromTimestamp(b.until) > fromTimestamp(a.until) ? b : a
 }

@@ -1,20 +1,22 @@
+// How a request goes over the network: one exchange, and the redirects of a read.
+
+import { fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { HttpRequest } from './http-request.ts'
-import { networkFault } from './network-fault.ts'
-
-/** A body as far as it could be read. Whether an unreadable one matters depends on what it is for. */
-export type Body =
-  | Readonly<{ kind: 'text'; text: string }>
-  | Readonly<{ kind: 'unreadable'; reason: string }>
-
-export type HttpAnswer = Readonly<{ status: number; headers: Headers; body: Body }>
+import {
+  type Body,
+  describeRequest,
+  type HttpAnswer,
+  type HttpRequest,
+  isWrite,
+} from './http-request.ts'
+import { networkFault } from './request-fault.ts'
 
 /**
  * One exchange with the server: sent once, not redirected, at most `LIMITS.httpBodyBytes` read.
  * Faults: github/unreachable when no answer came.
  * @param deadline aborts it, also while the body is being read
  */
-export async function send(request: HttpRequest, deadline: AbortSignal): Promise<HttpAnswer> {
+async function send(request: HttpRequest, deadline: AbortSignal): Promise<HttpAnswer> {
   let response: Response
   try {
     response = await fetch(request.url, {
@@ -63,3 +65,38 @@ async function readBody(
     deadline.removeEventListener('abort', stop)
   }
 }
+
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308]
+
+/**
+ * Sends a request; redirects of a read are followed within the same origin, so credentials never
+ * leave it (R§5.2). A write's redirect is its answer: a write is sent once, to where it was meant.
+ * Faults: github/unreachable, github/bad-answer.
+ */
+export async function sendFollowing(
+  request: HttpRequest,
+  deadline: AbortSignal,
+): Promise<HttpAnswer> {
+  let current = request
+  for (let hops = 0; ; hops += 1) {
+    const answer = await send(current, deadline)
+    if (isWrite(request) || !REDIRECTS.includes(answer.status)) return answer
+    if (hops === LIMITS.redirects) throw badRedirect(request, `more than ${hops} redirects`)
+    current = { ...current, url: redirectedUrl(request, current.url, answer.headers) }
+  }
+}
+
+function redirectedUrl(request: HttpRequest, from: string, headers: Headers): string {
+  const location = headers.get('location')
+  if (location === null || !URL.canParse(location, from)) {
+    throw badRedirect(request, 'a redirect to nowhere')
+  }
+  const target = new URL(location, from)
+  if (target.origin !== new URL(from).origin) {
+    throw badRedirect(request, 'a redirect to another host, which is not followed')
+  }
+  return target.href
+}
+
+const badRedirect = (request: HttpRequest, reason: string) =>
+  fault('github/bad-answer', { request: describeRequest(request), reason })

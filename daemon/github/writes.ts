@@ -1,7 +1,6 @@
 import { fault } from '../core/fault.ts'
 import { formatIssue, formatRepository } from '../core/issue-key.ts'
 import type { GitHub } from '../core/ports.ts'
-import { answerFault, badAnswer } from './answer-fault.ts'
 import type { Answered, Connection } from './connection.ts'
 import {
   describeRequest,
@@ -9,9 +8,9 @@ import {
   inRepository,
   type RequestBuilder,
 } from './http-request.ts'
-import { toComment } from './map-issue.ts'
-import { toPullRequest } from './map-repository.ts'
-import { contentOf, isSuccess, whyUnreadable } from './read-page.ts'
+import { toComment, toPullRequest } from './map-answer.ts'
+import { contentOf, isSuccess, whyUnreadable } from './read-pages.ts'
+import { answerFault, badAnswer } from './request-fault.ts'
 
 type Writes = Pick<
   GitHub,

@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import type { FaultAction, FaultRule } from '../../daemon/demo/fault-rules.ts'
+import type { FaultAction, FaultRule } from '../../daemon/demo/hub.ts'
 import { startTestGitHub, type TestGitHub } from '../support/embedded-github.ts'
 
 const repo = 'octo/app'

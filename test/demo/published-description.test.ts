@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Ajv } from 'ajv'
-import { fieldsOf } from '../../daemon/demo/request-fields.ts'
+import { fieldsOf } from '../../daemon/demo/api-messages.ts'
 import { ROUTES, routeName } from '../../daemon/demo/routes.ts'
 import { startTestGitHub, type TestGitHub } from '../support/embedded-github.ts'
 

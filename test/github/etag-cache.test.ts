@@ -8,32 +8,22 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { openEtagCache } from '../../daemon/github/etag-cache.ts'
 import type { HttpRequest } from '../../daemon/github/http-request.ts'
 import {
   faultOf,
-  type GitHubRig,
   ISSUE,
   issueJson,
-  openGitHubRig,
   pullJson,
   REPOSITORY,
+  rigOpener,
   TEST_TOKEN,
 } from '../support/github-rig.ts'
 import { replyJson, type Script, type SeenRequest } from '../support/scripted-server.ts'
 
-let rigs: GitHubRig[] = []
-const rig = async (script: Script): Promise<GitHubRig> => {
-  const opened = await openGitHubRig(script)
-  rigs.push(opened)
-  return opened
-}
-afterEach(async () => {
-  await Promise.all(rigs.map((each) => each.close()))
-  rigs = []
-})
+const rig = rigOpener()
 
 /** GitHub's way: 304 for the current validator, else the list with it. */
 const validating =

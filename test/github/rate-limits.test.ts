@@ -1,8 +1,8 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { observeRate, recogniseLimit } from '../../daemon/github/rate-limits.ts'
-import { faultOf, type GitHubRig, ISSUE, openGitHubRig, REPOSITORY } from '../support/github-rig.ts'
+import { faultOf, ISSUE, REPOSITORY, rigOpener } from '../support/github-rig.ts'
 import { replyJson, type Script } from '../support/scripted-server.ts'
 
 const NOW = Date.parse('2026-05-01T12:00:00Z')
@@ -126,16 +126,7 @@ describe('what the rate headers say', () => {
 })
 
 describe('the gate', () => {
-  let rigs: GitHubRig[] = []
-  const rig = async (script: Script): Promise<GitHubRig> => {
-    const opened = await openGitHubRig(script)
-    rigs.push(opened)
-    return opened
-  }
-  afterEach(async () => {
-    await Promise.all(rigs.map((each) => each.close()))
-    rigs = []
-  })
+  const rig = rigOpener()
   const limited: Script = (_, response) => replyJson(response, 403, { message: SECONDARY })
   const viewer = { id: 9, login: 'bot' }
 

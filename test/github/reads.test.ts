@@ -1,30 +1,21 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   commentJson,
   faultOf,
   type GitHubRig,
   ISSUE,
   issueJson,
-  openGitHubRig,
   pullJson,
   REPOSITORY,
+  rigOpener,
 } from '../support/github-rig.ts'
-import { replyJson, type Script } from '../support/scripted-server.ts'
+import { replyJson } from '../support/scripted-server.ts'
 
-let rigs: GitHubRig[] = []
-const rig = async (script: Script): Promise<GitHubRig> => {
-  const opened = await openGitHubRig(script)
-  rigs.push(opened)
-  return opened
-}
+const rig = rigOpener()
 const answering = (status: number, body: unknown): Promise<GitHubRig> =>
   rig((_, response) =>
     body === undefined ? response.writeHead(status).end() : replyJson(response, status, body),
   )
-afterEach(async () => {
-  await Promise.all(rigs.map((each) => each.close()))
-  rigs = []
-})
 
 const at = (text: string): number => Date.parse(text)
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterEach } from '@jest/globals'
 import { type Fault, isFault } from '../../daemon/core/fault.ts'
 import type { RateLimit } from '../../daemon/core/meta.ts'
 import type { GitHub } from '../../daemon/core/ports.ts'
@@ -59,6 +60,20 @@ export async function openGitHubRig(script: Script): Promise<GitHubRig> {
     rmSync(cacheDirectory, { recursive: true, force: true })
   }
   return { server, gate, time, answers, cacheDirectory, open, close }
+}
+
+/** As `openGitHubRig`, for a whole file: what was opened is closed after each test. */
+export function rigOpener(): typeof openGitHubRig {
+  let rigs: GitHubRig[] = []
+  afterEach(async () => {
+    await Promise.all(rigs.map((rig) => rig.close()))
+    rigs = []
+  })
+  return async (script) => {
+    const rig = await openGitHubRig(script)
+    rigs.push(rig)
+    return rig
+  }
 }
 
 /** The fault a promise ends with; anything else fails the test. */

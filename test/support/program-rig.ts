@@ -33,7 +33,7 @@ export const BOT = 'automation-bot'
 /** How long processes have for leaving by themselves when a test is over. */
 const LEAVE_MS = 5000
 
-const PROGRAM = join(import.meta.dirname, '..', '..', 'dist', 'caduceus.mjs')
+export const PROGRAM = join(import.meta.dirname, '..', '..', 'dist', 'caduceus.mjs')
 
 export type Finished = Readonly<{ code: number; stdout: string; stderr: string }>
 export type Started = Readonly<{ pid: number; finished: Promise<Finished> }>
@@ -42,6 +42,8 @@ export type ProgramRig = Readonly<{
   dir: string
   repo: string
   control: Control
+  /** Of the embedded GitHub, as `api_base`. */
+  apiBase: string
   clock: SharedClock
   layout: StateLayout
   /** Bare repository of the embedded GitHub. */
@@ -163,6 +165,7 @@ export async function openProgramRig(options: RigOptions = {}): Promise<ProgramR
     dir,
     repo,
     control,
+    apiBase: github.url,
     clock,
     layout,
     origin: gitPath,

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { StatusReport } from '../../daemon/app/status.ts'
-import type { LoggedRequest } from '../../daemon/demo/request-log.ts'
+import type { LoggedRequest } from '../../daemon/demo/hub.ts'
 import { bridge, LABELS, type ProgramRig } from './program-rig.ts'
 import { waitUntil } from './wait-until.ts'
 

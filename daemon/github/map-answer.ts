@@ -1,0 +1,133 @@
+// GitHub's JSON → our types (R§5.6): what may be missing becomes empty; what must be there and is not makes
+// null.
+
+import { parseRepositoryName, type RepositoryName, repositoryId } from '../core/issue-key.ts'
+import type {
+  Actor,
+  IssueComment,
+  IssueSummary,
+  PullRequest,
+  RepositoryFacts,
+  TimelineEvent,
+} from '../core/ports.ts'
+import { fieldOf, idOf, recordOf, textOf, timeOf } from './narrow.ts'
+
+/** null when number or time of change are unusable. */
+export function toIssue(value: unknown): IssueSummary | null {
+  const number = idOf(value, 'number')
+  const updatedAt = timeOf(value, 'updated_at') ?? timeOf(value, 'created_at')
+  if (number === null || updatedAt === null) return null
+  const pull = recordOf(value, 'pull_request')
+  return {
+    number,
+    title: textOf(value, 'title') ?? '',
+    body: textOf(value, 'body') ?? '',
+    author: textOf(recordOf(value, 'user'), 'login'),
+    labels: toLabels(fieldOf(value, 'labels')),
+    isOpen: textOf(value, 'state') === 'open',
+    isPullRequest: pull !== null,
+    mergedAt: timeOf(pull, 'merged_at'),
+    updatedAt,
+    commentCount: idOf(value, 'comments') ?? 0,
+  }
+}
+
+/** Labels come as objects; older answers have plain names. */
+function toLabels(value: unknown): readonly string[] {
+  if (!Array.isArray(value)) return []
+  return value
+    .map((label: unknown) => (typeof label === 'string' ? label : textOf(label, 'name')))
+    .filter((name) => name !== null)
+}
+
+/** null when id or time are unusable: a list with a hole cannot prove that a comment is absent. */
+export function toComment(value: unknown): IssueComment | null {
+  const id = idOf(value, 'id')
+  const createdAt = timeOf(value, 'created_at')
+  if (id === null || createdAt === null) return null
+  const user = recordOf(value, 'user')
+  return {
+    id,
+    author: textOf(user, 'login'),
+    authorId: idOf(user, 'id'),
+    authorAssociation: textOf(value, 'author_association') ?? 'NONE',
+    body: textOf(value, 'body') ?? '',
+    createdAt,
+    updatedAt: timeOf(value, 'updated_at') ?? createdAt,
+  }
+}
+
+/**
+ * Any event; unknown kinds are kept as they are. Some have no id (a cross-reference), no actor (a
+ * commit) or another name for their time (a review): 0 and null stand for what is missing.
+ */
+export function toTimelineEvent(value: unknown): TimelineEvent {
+  const actor = recordOf(value, 'actor') ?? recordOf(value, 'user')
+  return {
+    id: idOf(value, 'id') ?? 0,
+    kind: textOf(value, 'event') ?? 'unknown',
+    actor: textOf(actor, 'login'),
+    actorId: idOf(actor, 'id'),
+    createdAt:
+      timeOf(value, 'created_at') ??
+      timeOf(value, 'submitted_at') ??
+      timeOf(recordOf(value, 'committer'), 'date') ??
+      0,
+    label: textOf(recordOf(value, 'label'), 'name'),
+  }
+}
+
+/** The repository an issue's answer is from, when it is not the one that was asked (a redirect was followed). */
+export function movedTo(value: unknown, asked: RepositoryName): RepositoryName | null {
+  const found =
+    repositoryIn(textOf(value, 'repository_url'), -2) ?? repositoryIn(textOf(value, 'html_url'), 0)
+  return found === null || repositoryId(found) === repositoryId(asked) ? null : found
+}
+
+/** owner/name from two segments of a URL's path; `at` counts from its start, negative from its end. */
+function repositoryIn(url: string | null, at: number): RepositoryName | null {
+  if (url === null || !URL.canParse(url)) return null
+  const segments = new URL(url).pathname.split('/').filter((segment) => segment !== '')
+  const [owner, name] = segments.slice(at)
+  return parseRepositoryName(`${owner}/${name}`)
+}
+
+export function toActor(value: unknown): Actor | null {
+  const id = idOf(value, 'id')
+  const login = textOf(value, 'login')
+  return id === null || login === null ? null : { id, login }
+}
+
+export function toRepository(value: unknown): RepositoryFacts | null {
+  const id = idOf(value, 'id')
+  const name = parseRepositoryName(textOf(value, 'full_name') ?? '')
+  const defaultBranch = textOf(value, 'default_branch')
+  if (id === null || name === null || defaultBranch === null) return null
+  return { id, name, defaultBranch, archived: fieldOf(value, 'archived') === true }
+}
+
+/** From a list or from a single answer: only the latter has `merged`, both have `merged_at`. */
+export function toPullRequest(value: unknown): PullRequest | null {
+  const head = recordOf(value, 'head')
+  const number = idOf(value, 'number')
+  const url = textOf(value, 'html_url')
+  const state = textOf(value, 'state')
+  const headBranch = textOf(head, 'ref')
+  const headOid = textOf(head, 'sha')
+  const baseBranch = textOf(recordOf(value, 'base'), 'ref')
+  if (number === null || url === null || (state !== 'open' && state !== 'closed')) return null
+  if (headBranch === null || headOid === null || baseBranch === null) return null
+  return {
+    number,
+    url,
+    state,
+    merged: fieldOf(value, 'merged') === true || timeOf(value, 'merged_at') !== null,
+    headBranch,
+    headRepositoryId: idOf(recordOf(head, 'repo'), 'id'),
+    headOid,
+    baseBranch,
+    title: textOf(value, 'title') ?? '',
+    body: textOf(value, 'body') ?? '',
+    authorId: idOf(recordOf(value, 'user'), 'id'),
+  }
+}

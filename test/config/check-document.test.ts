@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { loadConfig } from '../../daemon/config/load-config.ts'
+import { describeProblem } from '../../daemon/config/problem.ts'
+import { CONFIG_KEYS } from '../../daemon/config/schema.ts'
+import {
+  CONFIG_FILES,
+  type ConfigRig,
+  makeConfigRig,
+  problemsOf,
+  warningsOf,
+} from '../support/config-rig.ts'
+
+let rig: ConfigRig
+beforeEach(() => {
+  rig = makeConfigRig()
+})
+afterEach(() => rig.remove())
+
+describe('what the environment overrides', () => {
+  test.each([
+    ['1', true],
+    ['TRUE', true],
+    ['yes', true],
+    ['0', false],
+    ['False', false],
+    ['NO', false],
+  ])(
+    'CADUCEUS_DRY_RUN=%s sets dry_run to %s, whatever the file says',
+    (CADUCEUS_DRY_RUN, wanted) => {
+      for (const dry_run of [true, false]) {
+        const inspection = rig.inspect({ worker_command: '/b', dry_run }, { CADUCEUS_DRY_RUN })
+        expect(inspection.kind === 'valid' && inspection.loaded.config.dryRun).toBe(wanted)
+      }
+    },
+  )
+
+  test('CADUCEUS_DRY_RUN=maybe is reported together with everything else', () => {
+    for (const CADUCEUS_DRY_RUN of ['maybe', '', 'constructor']) {
+      const inspection = rig.inspect({ watched_repos: ['x'] }, { CADUCEUS_DRY_RUN })
+      expect(problemsOf(inspection).map(({ path }) => path)).toEqual([
+        'watched_repos[0]',
+        'worker_command',
+        'CADUCEUS_DRY_RUN',
+      ])
+    }
+  })
+
+  test('no other key is overridden', () => {
+    const env = { CADUCEUS_POLL_INTERVAL_SECONDS: '5', CADUCEUS_STATE_DIR: '/elsewhere' }
+    const inspection = rig.inspect({ worker_command: '/b' }, env)
+    const config = inspection.kind === 'valid' ? inspection.loaded.config : null
+    expect(config?.pollIntervalSeconds).toBe(120)
+    expect(config?.stateDir).toBe(rig.path('.hermes', 'caduceus-state'))
+  })
+})
+
+describe('unknown keys', () => {
+  test.each([
+    ['watched_repo', 'watched_repos'],
+    ['watchedRepos', 'watched_repos'],
+    ['worker-command', 'worker_command'],
+    ['wroker_timeout_secs', 'worker_timeout_seconds'],
+  ])('%s at the top is ignored with a warning that names %s', (key, nearest) => {
+    const inspection = rig.inspect({ watched_repos: ['a/b'], worker_command: '/b', [key]: [] })
+    expect(inspection.kind).toBe('valid')
+    const [warning] = warningsOf(inspection)
+    expect(warning?.path).toBe(key)
+    expect(warning?.wanted).toBe(nearest)
+    expect(warning?.fix).toContain('ignored')
+  })
+
+  test('a key like no other is warned about without a guess, its value unseen', () => {
+    const token = ['gh', 'p_', 'a'.repeat(36)].join('')
+    const inspection = rig.inspect({
+      watched_repos: ['a/b'],
+      worker_command: '/b',
+      xylophone: token,
+    })
+    expect(warningsOf(inspection)[0]?.wanted).toContain('docs/configuration.md')
+    expect(JSON.stringify(inspection)).not.toContain(token)
+  })
+
+  test.each([
+    'stale_run_hours',
+    'scheduler_lease_ttl_seconds',
+    'scheduler_anything',
+    'worker_lease_ttl_seconds',
+    'backpressure_budget_ms',
+    'reduced_containment_acknowledged',
+  ])('%s was dropped and is warned about as such', (key) => {
+    const inspection = rig.inspect({ watched_repos: ['a/b'], worker_command: '/b', [key]: 1 })
+    expect(inspection.kind).toBe('valid')
+    expect(warningsOf(inspection)[0]?.found).toBe('a key that was dropped')
+  })
+
+  test.each(['oci_cli', 'oci_whatever', 'network_profiles', 'secret_grants', 'upgrade_choice'])(
+    '%s was removed and is an error',
+    (key) => {
+      const problems = problemsOf(rig.inspect({ worker_command: '/b', [key]: null }))
+      expect(problems.map(({ path }) => path)).toEqual([key])
+    },
+  )
+
+  test('inside sandbox, at any depth, it is an error that names the nearest', () => {
+    const sandbox = { images: 'x', resources: { cpu: 1 } }
+    const problems = problemsOf(rig.inspect({ worker_command: '/b', sandbox }))
+    expect(problems.map(({ path, wanted }) => [path, wanted])).toEqual([
+      ['sandbox.images', 'image'],
+      ['sandbox.resources.cpu', 'cpus'],
+    ])
+  })
+
+  test('names that objects have anyway are unknown keys like others', () => {
+    const text =
+      'worker_command: /b\nwatched_repos: [a/b]\n__proto__: {dry_run: true}\nconstructor: 1\ntoString: 2\n'
+    const env = rig.env({ CADUCEUS_CONFIG: rig.write('own.yaml', text) })
+    const loaded = loadConfig(CONFIG_FILES, env)
+    expect(loaded.config.dryRun).toBe(false)
+    expect(loaded.warnings).toHaveLength(3)
+  })
+})
+
+describe('what any document ends in', () => {
+  const SANDBOX = fc.dictionary(
+    fc.constantFrom('image', 'resources', 'pass_env', 'network', 'other', '__proto__'),
+    fc.jsonValue({ maxDepth: 2 }),
+  )
+  const VALUE = fc.oneof(
+    fc.jsonValue({ maxDepth: 3 }),
+    fc.array(fc.oneof(fc.string(), fc.integer())),
+    fc.integer(),
+    fc.string({ unit: 'binary' }),
+  )
+  const DOCUMENT = fc
+    .tuple(fc.dictionary(fc.constantFrom(...CONFIG_KEYS, 'odd', 'oci_x'), VALUE), SANDBOX)
+    .map(([keys, sandbox]) => ({ ...keys, sandbox }))
+
+  test('a configuration, or problems that can be read, each place once; never a crash', () => {
+    const rig = makeConfigRig()
+    try {
+      fc.assert(
+        fc.property(DOCUMENT, (document) => {
+          const inspection = rig.inspect(document)
+          const problems = problemsOf(inspection)
+          if (inspection.kind === 'invalid') {
+            expect(inspection.fault.code).toBe('config/invalid')
+            expect(problems).not.toEqual([])
+          }
+          expect(new Set(problems.map(({ path }) => path)).size).toBe(problems.length)
+          for (const problem of [...problems, ...warningsOf(inspection)]) {
+            expect(describeProblem(problem)).toMatch(/^[^\0]+: found .+; wanted: .+\. .+\.$/)
+          }
+        }),
+        { numRuns: 500, seed: 20 },
+      )
+    } finally {
+      rig.remove()
+    }
+  })
+})
