@@ -4,41 +4,59 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { compileValidator, declareValidator } from './compile-validator.mjs'
+import { compileValidators, declareValidators } from './compile-validator.mjs'
 import { importTypeScript } from './import-typescript.mjs'
 
 const REPOSITORY = dirname(import.meta.dirname)
 
 /**
- * Validators compiled from JSON-schema literals: `<output>.js` exports `name(data)`, which answers
+ * Validators compiled from JSON-schema literals: `<output>.js` exports each `name(data)`, which answers
  * `Checked<type>` of daemon/core/schema-error.ts. `ajv` holds what differs from its defaults, such as
  * `allErrors` or `useDefaults` (which fills the given data in place).
  */
 const VALIDATORS = [
   {
-    schema: { module: 'daemon/config/schema.ts', constant: 'CONFIG_SCHEMA', type: 'ConfigFile' },
-    name: 'validateConfigFile',
     output: 'daemon/config/validate-config.generated',
     ajv: { allErrors: true, useDefaults: true },
+    validators: [
+      {
+        name: 'validateConfigFile',
+        schema: {
+          module: 'daemon/config/schema.ts',
+          constant: 'CONFIG_SCHEMA',
+          type: 'ConfigFile',
+        },
+      },
+    ],
   },
   {
-    schema: { module: 'daemon/state/queue-schema.ts', constant: 'QUEUE_SCHEMA', type: 'QueueFile' },
-    name: 'validateQueueFile',
-    output: 'daemon/state/validate-queue.generated',
-  },
-  {
-    schema: { module: 'daemon/state/meta-schema.ts', constant: 'META_SCHEMA', type: 'MetaFile' },
-    name: 'validateMetaFile',
-    output: 'daemon/state/validate-meta.generated',
-  },
-  {
-    schema: {
-      module: 'daemon/state/journal-schema.ts',
-      constant: 'JOURNAL_SCHEMA',
-      type: 'JournalFile',
-    },
-    name: 'validateJournalFile',
-    output: 'daemon/state/validate-journal.generated',
+    output: 'daemon/state/validate-state.generated',
+    validators: [
+      {
+        name: 'validateQueueFile',
+        schema: {
+          module: 'daemon/state/queue-schema.ts',
+          constant: 'QUEUE_SCHEMA',
+          type: 'QueueFile',
+        },
+      },
+      {
+        name: 'validateMetaFile',
+        schema: {
+          module: 'daemon/state/meta-schema.ts',
+          constant: 'META_SCHEMA',
+          type: 'MetaFile',
+        },
+      },
+      {
+        name: 'validateJournalFile',
+        schema: {
+          module: 'daemon/state/journal-schema.ts',
+          constant: 'JOURNAL_SCHEMA',
+          type: 'JournalFile',
+        },
+      },
+    ],
   },
 ]
 
@@ -54,9 +72,9 @@ const TEXTS = [
 
 /** Every generated file: where it is, and how its content is made. */
 const FILES = [
-  ...VALIDATORS.flatMap((validator) => [
-    { path: `${validator.output}.js`, make: () => compileValidator(REPOSITORY, validator) },
-    { path: `${validator.output}.d.ts`, make: () => declareValidator(validator) },
+  ...VALIDATORS.flatMap((row) => [
+    { path: `${row.output}.js`, make: () => compileValidators(REPOSITORY, row) },
+    { path: `${row.output}.d.ts`, make: () => declareValidators(row) },
   ]),
   ...TEXTS.map(({ path, module, make }) => ({
     path,

@@ -7,6 +7,7 @@ import type { RunSettings, TickSettings } from '../engine/settings.ts'
 export function tickSettingsOf(config: Config): TickSettings {
   return {
     repositories: config.watchedRepos,
+    discover: config.discover,
     triggers: config.triggerLabels,
     capacity: { parallelism: config.workerParallelism, perRepository: config.maxRunsPerRepo },
     maxClaims: config.maxIssuesPerTick,

@@ -147,6 +147,8 @@ export type Answer<T> = Readonly<{ value: T; serverTime: number }>
 export type GitHub = {
   viewer(): Promise<Actor>
   repository(repository: RepositoryName): Promise<RepositoryFacts | null>
+  /** What the token may reach, without archived and disabled repositories (R§5.5). */
+  accessibleRepositories(): Promise<readonly RepositoryName[]>
   /** Open issues carrying the label (design §10; GitHub docs "List repository issues"). */
   pollLabel(repository: RepositoryName, label: string): Promise<Poll>
   /** Issues and pull requests of any state updated since a time; stable URL, so an idle one is a 304. */

@@ -7,6 +7,8 @@ import type { RetryPolicy } from '../core/transitions.ts'
 /** What a tick needs of the configuration. */
 export type TickSettings = Readonly<{
   repositories: readonly RepositoryName[]
+  /** Also whatever the token may reach. */
+  discover: boolean
   triggers: TriggerLabels
   capacity: Capacity
   /** `max_issues_per_tick`; 0 = no limit. */

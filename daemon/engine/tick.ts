@@ -11,6 +11,7 @@ import { recordError } from './outcome-of-fault.ts'
 import { type RecoveryReport, recover } from './recover.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 import { watchPulls } from './watch-pulls.ts'
+import { watchedRepositories } from './watched-repositories.ts'
 
 // One tick: gate → recover → clones → intake → watch → dispatch → settle. It looks at what is true now
 // and moves it one step; it starts work and leaves. Called under the tick lock (design §5, §6).
@@ -31,7 +32,8 @@ export async function tick(ports: TickPorts, forced: boolean): Promise<TickRepor
   const gate = judgeGate(store.readMeta(), startedAt, settings.pollIntervalMs, forced)
 
   const recovery = await recover(ports)
-  const clones = await inspectClones(git, settings.repositories)
+  const watched = await watchedRepositories(ports, gate.pollIsDue)
+  const clones = await inspectClones(git, watched.repositories)
   const news = gate.pollIsDue ? await poll(ports, clones, startedAt, forced) : null
   const watching = news === null ? [] : await watchPulls(ports, news.polls)
   const usable = new Set(clones.usable.map(repositoryId))
@@ -39,6 +41,7 @@ export async function tick(ports: TickPorts, forced: boolean): Promise<TickRepor
 
   const problems = [
     ...recovery.problems,
+    ...watched.problems,
     ...clones.problems,
     ...(news?.problems ?? []),
     ...watching,

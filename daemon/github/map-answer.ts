@@ -106,6 +106,16 @@ export function toRepository(value: unknown): RepositoryFacts | null {
   return { id, name, defaultBranch, archived: fieldOf(value, 'archived') === true }
 }
 
+/** An entry of a list of repositories; retired = archived or disabled, so nothing can be written there. */
+export function toListedRepository(
+  value: unknown,
+): Readonly<{ name: RepositoryName; isRetired: boolean }> | null {
+  const name = parseRepositoryName(textOf(value, 'full_name') ?? '')
+  if (name === null) return null
+  const isRetired = fieldOf(value, 'archived') === true || fieldOf(value, 'disabled') === true
+  return { name, isRetired }
+}
+
 /** From a list or from a single answer: only the latter has `merged`, both have `merged_at`. */
 export function toPullRequest(value: unknown): PullRequest | null {
   const head = recordOf(value, 'head')

@@ -1,6 +1,6 @@
 // The operations that read.
 
-import { formatIssue, formatRepository, repositoryOf } from '../core/issue-key.ts'
+import { formatIssue, formatRepository, repositoryId, repositoryOf } from '../core/issue-key.ts'
 import { isSameLabel } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, Poll } from '../core/ports.ts'
@@ -10,6 +10,7 @@ import {
   toActor,
   toComment,
   toIssue,
+  toListedRepository,
   toPullRequest,
   toRepository,
   toTimelineEvent,
@@ -148,7 +149,10 @@ function toSeconds(ms: number): string {
   return new Date(Math.floor(ms / 1000) * 1000).toISOString().replace('.000Z', 'Z')
 }
 
-type RepositoryReads = Pick<GitHub, 'viewer' | 'repository' | 'pullRequest' | 'pullRequestsByHead'>
+type RepositoryReads = Pick<
+  GitHub,
+  'viewer' | 'repository' | 'accessibleRepositories' | 'pullRequest' | 'pullRequestsByHead'
+>
 
 export function repositoryReads(reading: Reading): RepositoryReads {
   const { build, read, readCached, bounds } = reading
@@ -165,6 +169,19 @@ export function repositoryReads(reading: Reading): RepositoryReads {
       const request = build(subject, 'GET /repos/{owner}/{repo}', inRepository(repository))
       const page = await read(request)
       return page === null ? null : required(request, toRepository(page.value), 'repository')
+    },
+
+    accessibleRepositories: async () => {
+      const request = build('the repositories of the token', 'GET /user/repos', {
+        per_page: LIMITS.pageSize,
+        sort: 'full_name',
+      })
+      const { items } = await readAllPages(readCached, bounds, request)
+      const names = items.flatMap((item) => {
+        const { name, isRetired } = required(request, toListedRepository(item), 'repository')
+        return isRetired ? [] : [name]
+      })
+      return [...new Map(names.map((name) => [repositoryId(name), name])).values()]
     },
 
     pullRequest: async (repository, number) => {

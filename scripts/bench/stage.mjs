@@ -147,7 +147,7 @@ const PHASES = {
 /** Fills a state directory with issues, by the program's own rules for what may be stored. */
 export async function storeIssues(stateDir, repo, count) {
   const { newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue.ts')
-  const { QUEUE_FORMAT } = await importTypeScript(REPOSITORY, 'daemon/state/formats.ts')
+  const { QUEUE_FORMAT } = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
   const { renderStoredFile } = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
   const [owner, name] = repo.split('/')
   const now = new Date().toISOString()

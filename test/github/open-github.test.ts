@@ -246,3 +246,15 @@ describe('writes that go wrong', () => {
     expect((await github.createComment(key, 'x')).body).toBe('x')
   })
 })
+
+test('what the token may reach is listed over all pages, without archived repositories', async () => {
+  for (let at = 0; at < 101; at += 1) {
+    await server.control('createRepository', { repo: `octo/r${at}`, files: null })
+  }
+  await server.control('editRepository', { repo: 'octo/r7', isArchived: true })
+  const names = (await open().accessibleRepositories()).map(({ name }) => name)
+  expect(names).toHaveLength(101)
+  expect(names).toContain('app')
+  expect(names).not.toContain('r7')
+  expect((await requests()).total).toBe(2)
+})
