@@ -15,6 +15,7 @@ import { layoutOf, type StateLayout } from '../state/layout.ts'
 import { prepareDirectories } from '../state/prepare-directories.ts'
 import { systemClock } from '../sys/clock.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
+import { leaveWasmUnoptimized } from '../sys/spare-wasm.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import type { Build } from './build.ts'
 import { type LogProcess, openLog } from './open-log.ts'
@@ -54,6 +55,7 @@ export type OpenRequest = Readonly<{
  */
 export function openPorts(request: OpenRequest): Ports {
   const { config, environment, build } = request
+  leaveWasmUnoptimized()
   const clock = systemClock
   const layout = layoutOf(config.stateDir)
   prepareDirectories(config.stateDir)

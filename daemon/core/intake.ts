@@ -59,6 +59,10 @@ export function decideIntake(
   if (entry.phase === 'previewed' && !rules.dryRun) {
     return { kind: 'event', event: { on: 'dry-run-ended', at } }
   }
+  if (entry.phase === 'skipped' && entry.lastError?.code === 'issue/ambiguous') {
+    // It waited for one of its two labels to go, so no label need be set anew.
+    return { kind: 'event', event: { on: 'relabelled', at, ticket, seenUpdatedAt: updatedAt } }
+  }
   if (!PHASES[entry.phase].terminal || entry.seenUpdatedAt === updatedAt) return NOTHING
   const label = findLabel(issue.labels, rules.triggers[ticket]) ?? rules.triggers[ticket]
   return { kind: 'look-up-labeling', label, ticket }

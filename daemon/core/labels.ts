@@ -22,6 +22,18 @@ export function findLabel(labels: readonly string[], wanted: string): string | n
   )
 }
 
+/** A pictograph in whatever form a font has for it, without a selector that says which. */
+const BARE_EMOJI = /\p{Extended_Pictographic}(?![\uFE0E\uFE0F])/gu
+
+/**
+ * The spellings to ask GitHub for, the given one first: its filter ignores case, but takes an emoji
+ * with a selector for another one than without (case C12).
+ */
+export function spellingsOf(label: string): readonly string[] {
+  const bare = label.replaceAll(VARIATION_SELECTORS, '')
+  return [...new Set([label, bare, bare.replaceAll(BARE_EMOJI, '$&\uFE0F')])]
+}
+
 export type Ticket = 'code' | 'investigation'
 
 export type TriggerLabels = Readonly<Record<Ticket, string>>

@@ -98,6 +98,11 @@ export const SETUP_FAULTS = {
     message: '{issue} was withdrawn: {reason}.',
     next: '',
   },
+  'issue/ambiguous': {
+    class: 'cancelled',
+    message: '{issue} has both trigger labels.',
+    next: 'Remove one of them; it is worked on then.',
+  },
   'usage/invalid': {
     class: 'usage',
     message: '{reason}',

@@ -1,6 +1,6 @@
 import { backoffMs } from '../core/backoff.ts'
 import { asFault } from '../core/fault.ts'
-import { FAULTS } from '../core/fault-catalogue.ts'
+import { FAULTS, type FaultCode } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
@@ -42,6 +42,9 @@ const PASSING: ReadonlySet<FaultClass> = new Set([
   'internal',
   'state',
 ])
+
+/** While a worker may be alive or has just succeeded, these tell nothing about it: the run stays reserved (P§1). */
+const UNDECIDED: ReadonlySet<FaultCode> = new Set(['sys/io', 'sys/unkillable'])
 
 export type RunEnd = Readonly<{
   /** settled: the queue knows. waiting: `notBefore` says when to go on. left: asked to leave. lost: another process has the run. */
@@ -95,8 +98,12 @@ function meetFault(ports: RunPorts, journal: Journal, step: Step, thrown: unknow
     since: journal.trouble?.since ?? toTimestamp(now),
   }
   const { backoffSeconds, maxDegradedSeconds } = ports.settings.retry
-  const degradedTooLong = now - fromTimestamp(trouble.since) > maxDegradedSeconds * 1000
-  const waits = step.onTrouble === 'wait' && PASSING.has(FAULTS[met.code].class)
+  const { class: faultClass } = FAULTS[met.code]
+  const degradedTooLong =
+    faultClass !== 'rate-limited' && now - fromTimestamp(trouble.since) > maxDegradedSeconds * 1000
+  const keepsRun =
+    step.onTrouble === 'wait' || (journal.stage === 'launching' && UNDECIDED.has(met.code))
+  const waits = keepsRun && PASSING.has(faultClass)
   const jitter = ports.random()
   const after: Journal =
     waits && (!degradedTooLong || journal.stage === 'ended')
@@ -111,7 +118,7 @@ function meetFault(ports: RunPorts, journal: Journal, step: Step, thrown: unknow
           ...journal,
           stage: 'ended',
           notBefore: null,
-          outcome: endOf(journal, step, met, now, jitter),
+          outcome: endOf(journal, keepsRun, met, now, jitter),
         }
   ports.journals.write(after)
   return after
@@ -120,13 +127,12 @@ function meetFault(ports: RunPorts, journal: Journal, step: Step, thrown: unknow
 /** Paid work that cannot go on by itself needs a human; it is never thrown away for a new attempt. */
 function endOf(
   journal: Journal,
-  step: Step,
+  keepsRun: boolean,
   met: ReturnType<typeof asFault>,
   now: number,
   jitter: number,
 ): Journal['outcome'] {
   const event = eventOfFault(met, { runId: journal.runId, now, jitter })
-  return step.onTrouble === 'wait' && event.on === 'infrastructure-failed'
-    ? { ...event, on: 'blocked' }
-    : event
+  const startsAnew = event.on === 'infrastructure-failed' || event.on === 'interrupted'
+  return keepsRun && startsAnew ? { ...event, on: 'blocked' } : event
 }

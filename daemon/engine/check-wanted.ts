@@ -29,6 +29,8 @@ export function checkWanted(
   if (!issue.isOpen) return withdrawn('it was closed')
   const label = findLabel(issue.labels, triggers[ticket])
   if (label === null) return withdrawn('its label was removed')
-  if (ticketOf(issue.labels, triggers) === 'ambiguous') return withdrawn('it has both labels')
+  if (ticketOf(issue.labels, triggers) === 'ambiguous') {
+    return { kind: 'withdrawn', fault: fault('issue/ambiguous', { issue: formatIssue(key) }) }
+  }
   return { kind: 'wanted', issue, label }
 }

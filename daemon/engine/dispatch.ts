@@ -32,6 +32,11 @@ export async function dispatch(
   const limited = settings.maxClaims === 0 ? candidates : candidates.slice(0, settings.maxClaims)
   const started: string[] = []
   const problems: TickProblem[] = []
+  try {
+    if (limited.length > 0) await ports.prepareStart()
+  } catch (thrown) {
+    return { started, problems: [{ where: 'starting runs', thrown }] } // nothing was claimed
+  }
   for (const entry of limited) {
     if (clock.now() >= ports.deadlineAt) break
     try {

@@ -84,13 +84,18 @@ async function applyPolls(
   )
   const labelings = await lookUpLabelings(ports, seen, problems)
   const now = ports.clock.now()
+  // One for all of a repository: of the same code and place only the first would be kept (R§3.6).
   const diagnostics: Diagnostic[] = polled.flatMap(({ repository, poll }) =>
-    poll.malformed.map((message) => ({
-      at: toTimestamp(now),
-      code: 'malformed-issue',
-      issue: formatRepository(repository),
-      message,
-    })),
+    poll.malformed.length === 0
+      ? []
+      : [
+          {
+            at: toTimestamp(now),
+            code: 'malformed-issue',
+            issue: formatRepository(repository),
+            message: poll.malformed.join('; '),
+          },
+        ],
   )
   const enqueued = await ports.store.changeQueue((queue) => {
     let state = queue

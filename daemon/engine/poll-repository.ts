@@ -1,4 +1,5 @@
 import type { RepositoryName } from '../core/issue-key.ts'
+import { spellingsOf } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RepositoryMemory } from '../core/meta.ts'
 import type { GitHub, IssueSummary } from '../core/ports.ts'
@@ -17,10 +18,10 @@ export type RepositoryPoll = Readonly<{
 }>
 
 /**
- * One repository's news. The first time, once an hour and on demand both labels are listed (a sweep);
- * in between one request asks for everything changed since the sweep. Its address stays the same, so an
- * idle tick costs one 304 per repository (design §10), and a change that one answer did not show yet
- * (read-after-write lag) shows in the next.
+ * One repository's news. The first time, once an hour and on demand both labels are listed in each
+ * spelling (a sweep); in between one request asks for everything changed since the sweep. Its address
+ * stays the same, so an idle tick costs one 304 per repository (design §10), and a change that one
+ * answer did not show yet (read-after-write lag) shows in the next.
  * Faults: github/*.
  */
 export async function pollRepository(
@@ -36,18 +37,15 @@ export async function pollRepository(
     const poll = await github.pollChanges(repository, fromTimestamp(sweptAt) - LIMITS.pollOverlapMs)
     return { ...poll, isSweep: false, sweptAt }
   }
-  const [code, investigation] = await Promise.all([
-    github.pollLabel(repository, settings.triggers.code),
-    github.pollLabel(repository, settings.triggers.investigation),
-  ])
+  const labels = [settings.triggers.code, settings.triggers.investigation].flatMap(spellingsOf)
+  const polls = await Promise.all(labels.map((label) => github.pollLabel(repository, label)))
+  const issues = polls.flatMap((poll) => poll.issues)
   return {
-    issues: [
-      ...new Map([...code.issues, ...investigation.issues].map((i) => [i.number, i])).values(),
-    ],
-    unchanged: code.unchanged && investigation.unchanged,
+    issues: [...new Map(issues.map((issue) => [issue.number, issue])).values()],
+    unchanged: polls.every((poll) => poll.unchanged),
     isSweep: true,
-    sweptAt: toTimestamp(Math.min(code.serverTime, investigation.serverTime)),
-    malformed: [...code.malformed, ...investigation.malformed],
+    sweptAt: toTimestamp(Math.min(...polls.map((poll) => poll.serverTime))),
+    malformed: polls.flatMap((poll) => poll.malformed),
   }
 }
 

@@ -91,6 +91,7 @@ async function requeue(ports: TickPorts, key: IssueKey, runId: string): Promise<
 
 /** Ends what the dead runner left acting before anybody else acts for the run (P§1). */
 async function takeOver(ports: TickPorts, claim: Claim, journal: Journal): Promise<void> {
+  await ports.prepareStart()
   if (journal.runner !== null) ports.endLeftovers(journal.runner)
   ports.journals.write({ ...journal, epoch: journal.epoch + 1, runner: null })
   await ports.startRunner(claim, journal.runId)

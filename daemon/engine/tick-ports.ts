@@ -18,6 +18,8 @@ export type TickPorts = Readonly<{
   git: Git
   layout: StateLayout
   settings: TickSettings
+  /** Finds what every runner needs, the token, so that nothing is claimed without it. Faults: token/*. */
+  prepareStart: () => Promise<void>
   startRunner: StartRunner
   /** Ends what a dead runner has left running, such as a push (P§1). */
   endLeftovers: (process: RecordedProcess) => void

@@ -12,7 +12,8 @@ import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 /**
  * Pull requests that wait for a human: merged → done, closed unmerged → a human decides (design §6).
- * Asked about only when the poll saw the pull request change, or was a sweep.
+ * Asked about only when the poll shows that it is no longer open, or when the poll was a sweep, which
+ * shows no pull requests.
  */
 export async function watchPulls(
   ports: TickPorts,
@@ -23,9 +24,9 @@ export async function watchPulls(
     if (entry.phase !== 'awaiting_review' || entry.pull === null) return []
     const number = entry.pull.number
     const poll = polls.get(repositoryId(repositoryOf(entry.key)))
-    const mayHaveChanged =
-      poll !== undefined && (poll.isSweep || poll.issues.some((issue) => issue.number === number))
-    return mayHaveChanged ? [{ entry, number }] : []
+    if (poll === undefined) return []
+    const isShownEnded = poll.issues.some((issue) => issue.number === number && !issue.isOpen)
+    return poll.isSweep || isShownEnded ? [{ entry, number }] : []
   })
   const problems: TickProblem[] = []
   const events = new Map<string, PhaseEvent>()

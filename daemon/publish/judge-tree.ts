@@ -1,5 +1,6 @@
 import picomatch from 'picomatch'
 import { fault } from '../core/fault.ts'
+import { isGitDirectoryName } from '../core/git-directory-name.ts'
 import type { CapturedTree, TreeChange } from '../core/ports.ts'
 import type { PublishPolicy } from '../core/publish-policy.ts'
 
@@ -30,7 +31,8 @@ const RULES = [
     return bad ? { class: 'worker', reason: `${show(bad.path)} is a repository of its own` } : null
   },
   function protectedPath(changes, policy) {
-    const isProtected = picomatch([...policy.protectedPaths], { dot: true, nocase: true })
+    // s: a line end in a name is a character like any other.
+    const isProtected = picomatch([...policy.protectedPaths], { dot: true, flags: 'is' })
     const bad = policy.protectedPaths.length > 0 && changes.find(({ path }) => isProtected(path))
     return bad
       ? { class: 'policy', reason: `${show(bad.path)} is protected (protected_paths)` }
@@ -65,17 +67,6 @@ export function judgeTree(captured: CapturedTree, policy: PublishPolicy, treePat
   }
 }
 
-/** `.git` in the forms that some file system takes for it (git's own verify_path, R§8.2). */
-function isGitDirectoryName(component: string): boolean {
-  const folded = component
-    .normalize('NFKC')
-    .replaceAll(/[\u200B-\u200F\u202A-\u202E\u2060-\u206F\uFEFF]/gu, '')
-    .toLowerCase()
-    .replace(/[. ]+$/, '')
-    .replace(/:.*$/, '')
-  return folded === '.git' || folded === 'git~1'
-}
-
 function leavesTree(path: string, target: string): boolean {
   if (target.startsWith('/')) return true
   const at = path.split('/').slice(0, -1)
@@ -84,7 +75,7 @@ function leavesTree(path: string, target: string): boolean {
       if (at.pop() === undefined) return true
     } else if (part !== '' && part !== '.') at.push(part)
   }
-  return at[0] === '.git'
+  return isGitDirectoryName(at[0] ?? '')
 }
 
 function show(path: string): string {

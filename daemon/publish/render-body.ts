@@ -1,6 +1,6 @@
 import { LIMITS } from '../core/limits.ts'
 import { fenceMarkdown } from '../core/markdown-fence.ts'
-import { neutralizeMarkdown } from '../core/neutralize.ts'
+import { keepsFences, neutralizeMarkdown, neutralizePlain } from '../core/neutralize.ts'
 import { characters } from '../core/voice.ts'
 
 /**
@@ -24,24 +24,35 @@ const CUT_NOTE = '\n\n*(The text was longer and has been cut.)*'
  * between characters; our own lines and the marker always stay (R§8.4). Same parts, same bytes.
  */
 export function renderBody(parts: BodyParts): string {
-  const artifacts = renderArtifacts(parts.artifacts)
+  const summary = parts.summary.trim()
+  const artifacts = renderArtifacts(parts.artifacts, keepsFences(summary))
   const tail = [...parts.lines, artifacts, parts.marker].filter((part) => part !== '')
-  const assemble = (summary: string): string =>
-    [parts.lead, summary, ...tail].filter((part) => part !== '').join('\n\n')
+  const assemble = (text: string): string =>
+    [parts.lead, text, ...tail].filter((part) => part !== '').join('\n\n')
 
-  const summary = neutralizeMarkdown(parts.summary.trim())
-  const whole = assemble(summary)
-  const over = characters(whole) - parts.maxCharacters
-  if (over <= 0) return whole
-  const kept = [...summary].length - over - CUT_NOTE.length
-  return assemble([...summary].slice(0, Math.max(kept, 0)).join('') + CUT_NOTE)
+  let body = assemble(neutralizeMarkdown(summary))
+  let over = characters(body) - parts.maxCharacters
+  if (over <= 0) return body
+  const all = [...summary]
+  over += CUT_NOTE.length
+  for (let kept = all.length; over > 0 && kept > 0; ) {
+    kept = Math.max(kept - over, 0)
+    // Made inert after the cut: code whose end was cut off is code no longer.
+    body = assemble(neutralizeMarkdown(all.slice(0, kept).join('')) + CUT_NOTE)
+    over = characters(body) - parts.maxCharacters
+  }
+  return body
 }
 
 /**
  * Artifacts as pretty JSON with sorted keys, in a fence their text cannot close, size-limited; empty when
  * there are none.
+ * @param fenceHolds false when the summary above may make prose of what is inside
  */
-function renderArtifacts(artifacts: Readonly<Record<string, unknown>>): string {
+function renderArtifacts(
+  artifacts: Readonly<Record<string, unknown>>,
+  fenceHolds: boolean,
+): string {
   const count = Object.keys(artifacts).length
   if (count === 0) return ''
   const json = JSON.stringify(sortKeys(artifacts), null, 2)
@@ -54,7 +65,8 @@ function renderArtifacts(artifacts: Readonly<Record<string, unknown>>): string {
           .toString('utf8')
           .replace(/\uFFFD+$/u, '')}\n…`
   const note = shown === json ? '' : ` – ${bytes} bytes, shown in part`
-  return `Artifacts (${count}${note}):\n\n${fenceMarkdown(shown, 'json')}`
+  const text = fenceHolds ? shown : neutralizePlain(shown)
+  return `Artifacts (${count}${note}):\n\n${fenceMarkdown(text, 'json')}`
 }
 
 function sortKeys(value: unknown): unknown {

@@ -3,7 +3,7 @@ import { formatIssue, type IssueKey } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { IssueComment, IssueSummary, TimelineEvent } from '../core/ports.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { cutUtf8 } from './cut-utf8.ts'
+import { cutUtf8, measuredCut } from './cut-utf8.ts'
 
 /** Whose comments a worker may take for instructions, and whose it never sees. */
 export type CommentTrust = Readonly<{
@@ -61,8 +61,7 @@ export function buildContext(
     events: events.slice(-LIMITS.retainedEvents),
   }
   const droppedBytes = visible.map(
-    (comment, at) =>
-      Buffer.byteLength(comment.body) - Buffer.byteLength(trimmed[at]?.body ?? comment.body),
+    ({ body }) => measuredCut(body, LIMITS.commentBytes).droppedBytes,
   )
   const before = {
     comments: trimmed.length,
@@ -79,7 +78,7 @@ export function buildContext(
       schema_version: 1,
       issue: { owner: key.owner, repo: key.name, number: key.number },
       issue_title: issue.title,
-      issue_body: cutUtf8(issue.body, LIMITS.commentBytes),
+      issue_body: issue.body,
       labels: issue.labels,
       comments: kept.comments,
       trusted_comments: kept.trusted,
@@ -97,7 +96,7 @@ export function buildContext(
         dropped_trusted_comments: dropped.trusted,
         dropped_events: dropped.events,
         body_truncated_count: droppedBytes.filter((bytes) => bytes > 0).length,
-        total_body_bytes_dropped: droppedBytes.reduce((sum, bytes) => sum + Math.max(bytes, 0), 0),
+        total_body_bytes_dropped: droppedBytes.reduce((sum, bytes) => sum + bytes, 0),
       },
       built_at: toTimestamp(now),
     })
@@ -135,7 +134,8 @@ function dropOldest(
   let freed = 0
   const size = (item: ContextComment | ContextEvent): number =>
     Buffer.byteLength(JSON.stringify(item))
-  while (freed < bytes && kept.events.length > 0) freed += size(kept.events.shift() ?? NO_EVENT)
+  // An event stands in two lists, and so does a trusted comment.
+  while (freed < bytes && kept.events.length > 0) freed += 2 * size(kept.events.shift() ?? NO_EVENT)
   while (freed < bytes) {
     const oldest = kept.comments.findIndex((comment) => !isTrusted(comment))
     if (oldest < 0) break

@@ -1,0 +1,253 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import {
+  bridge,
+  type Finished,
+  LABELS,
+  openProgramRig,
+  type ProgramRig,
+  type RigOptions,
+} from '../support/program-rig.ts'
+import {
+  branchesOf,
+  bridgeByIssue,
+  gatedBridge,
+  openGate,
+  readWorld,
+  reportOf,
+  resultOf,
+  startedWorkers,
+  treesOf,
+  writesOf,
+} from '../support/program-views.ts'
+
+const SILENT: Finished = { code: 0, stdout: '', stderr: '' }
+const ALL_AT_ONCE = { worker_parallelism: 8, max_runs_per_repo: 0 }
+const EDIT = "open('app.txt', 'a').write('mended\\n')"
+
+describe('what becomes of a finished worker’s work?', () => {
+  let rig: ProgramRig
+
+  const open = async (options: RigOptions = {}): Promise<void> => {
+    rig = await openProgramRig(options)
+  }
+  afterEach(async () => {
+    await rig.close()
+  })
+
+  const issue = async (number: number) => rig.control('readIssue', { repo: rig.repo, number })
+
+  test('a forbidden word anywhere in the texts stops everything before the first write, and the work is kept', async () => {
+    const fields = [
+      { pull_request_title: 'fix: as Hermes wanted' },
+      { summary: 'Written by OpenCode.' },
+      { commit_message: 'fix: mend it\n\nCo-authored-by: Gentle-AI' },
+      { artifacts: { tool: { name: 'engram' } } },
+    ]
+    await open({
+      config: ALL_AT_ONCE,
+      bridge: bridgeByIssue({
+        1: `${EDIT}\n${resultOf(fields[0] ?? {})}`,
+        2: `${EDIT}\n${resultOf(fields[1] ?? {})}`,
+        3: `${EDIT}\n${resultOf(fields[2] ?? {})}`,
+        4: `${EDIT}\n${resultOf(fields[3] ?? {})}`,
+        // Names of files and of the commit's author are exempt.
+        5: "open('hermes-opencode.txt', 'w').write('engram')\nresult({})",
+        6: `${EDIT}\n${resultOf(fields[1] ?? {})}`,
+      }),
+    })
+    for (const _ of [1, 2, 3, 4, 5]) await rig.openIssue()
+    await rig.openIssue({ labels: [LABELS.investigation] })
+
+    const told = await rig.tick()
+
+    const expected = [
+      [1, 'pull request title', 'hermes'],
+      [2, 'pull request body', 'opencode'],
+      [3, 'commit message', 'gentle-ai'],
+      [4, 'pull request body', 'engram'],
+      [6, 'comment', 'opencode'],
+    ] as const
+    expect(told).toMatchObject({ code: 1, stdout: '' })
+    expect(told.stderr.trim().split('\n')).toHaveLength(expected.length)
+    for (const [number, where, word] of expected) {
+      const { treePath = '' } = rig.journals().find(({ key }) => key.number === number) ?? {}
+      const message = `The ${where} contains the forbidden word "${word}"; nothing was published.`
+      expect(rig.entry(number)).toMatchObject({
+        phase: 'needs_attention',
+        attempts: 0,
+        lastError: { code: 'publish/forbidden-word', message },
+        blocked: {
+          source: 'publish/forbidden-word',
+          hint: expect.stringContaining(`The work is kept at ${treePath}.`),
+        },
+      })
+      expect(told.stderr).toContain(`octo/app#${number} needs attention: ${message}`)
+      expect(readFileSync(join(treePath, 'app.txt'), 'utf8')).toBe('broken\nmended\n')
+      expect(await issue(number)).toMatchObject({ state: 'open', comments: [] })
+    }
+    expect(rig.entry(5)?.phase).toBe('awaiting_review')
+    expect(await branchesOf(rig)).toEqual([expect.stringMatching(/^automation\/issue-5-/)])
+    expect((await writesOf(rig)).filter((line) => !/issues\/5\b|pulls$/.test(line))).toEqual([])
+    expect((await writesOf(rig)).filter((line) => line.endsWith('pulls'))).toHaveLength(1)
+  })
+
+  test('people mentioned and issues promised by a worker are left in peace; code stays as it is', async () => {
+    await open({
+      bridge: bridge(
+        `${EDIT}\n${resultOf({
+          summary:
+            'Thanks @alice and @org/team. Fixes #2, closes octo/app#2.\nIt fixes\n#2 too.\n\nSee `@decorator` and:\n\n```\n@decorator closes #2\n```',
+          commit_message: 'fix: mend it (closes #2)\n\nResolves #2 for @alice.',
+          pull_request_title: 'fix: mend it for @alice, fixes #2',
+        })}`,
+      ),
+    })
+    await rig.openIssue()
+    await rig.openIssue({ labels: [] })
+
+    expect(await rig.tick()).toEqual(SILENT)
+
+    const pull = await issue(3)
+    const summary =
+      'Thanks @ alice and @ org/team. Fixes # 2, closes octo/app# 2.\nIt fixes\n# 2 too.\n\nSee `@decorator` and:\n\n```\n@decorator closes #2\n```'
+    expect(pull.title).toBe('fix: mend it for @ alice, fixes # 2')
+    expect(pull.body).toContain(`Closes #1\n\n${summary}\n\n<!-- automation-run:`)
+    const [comment] = (await issue(1)).comments
+    expect(comment?.body).toContain(`Pull request #3 is ready for review.\n\n${summary}\n\n<!--`)
+    const message = await rig.git(
+      '-C',
+      rig.origin,
+      'log',
+      '-1',
+      '--format=%B',
+      pull.pull?.headBranch ?? '',
+    )
+    expect(message.trim()).toBe('fix: mend it (closes # 2)\n\nResolves # 2 for @ alice.')
+
+    await rig.control('mergePull', { repo: rig.repo, number: 3 })
+    expect(await issue(2)).toMatchObject({ state: 'open', stateReason: null })
+  })
+
+  test('a success without a change is told on the issue, and a human is asked, once', async () => {
+    const summary = 'It already does what the issue asks for.'
+    await open({ bridge: bridge(resultOf({ summary })) })
+    const number = await rig.openIssue()
+
+    const told = await rig.tick()
+
+    expect(told).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'caduceus: octo/app#1 needs attention: The worker succeeded but changed nothing. Read its summary on the issue; label the issue again to try once more.\n',
+    })
+    expect(rig.entry(number)).toMatchObject({
+      phase: 'needs_attention',
+      attempts: 0,
+      lastError: { code: 'publish/no-changes' },
+      blocked: { source: 'publish/no-changes' },
+    })
+    expect(await writesOf(rig)).toEqual(['POST /repos/octo/app/issues/1/comments'])
+    expect(await branchesOf(rig)).toEqual([])
+    const { body, state, labels, ...rest } = await issue(number)
+    expect({ state, labels }).toEqual({ state: 'open', labels: [LABELS.code] })
+    expect(body).toBe('It says "broken".')
+    expect(rest.comments.map((comment) => comment.body)).toEqual([
+      expect.stringMatching(
+        /^No change was needed, or none could be made\. Nothing was published\.\n\nIt already does what the issue asks for\.\n\n<!-- automation-run:\S+ kind:no-changes generation:1 -->$/,
+      ),
+    ])
+
+    const world = await readWorld(rig)
+    expect(await rig.tick()).toEqual(SILENT)
+    expect(await readWorld(rig)).toEqual(world)
+    expect((await reportOf(rig)).blocked_issues).toHaveLength(1)
+  })
+
+  test('an issue withdrawn while it waits is skipped with the reason, and no worker starts for it', async () => {
+    await open({ config: { max_issues_per_tick: 1 } })
+    for (const _ of [1, 2, 3]) await rig.openIssue()
+    await rig.tick()
+    expect([2, 3].map((number) => rig.entry(number)?.phase)).toEqual(['queued', 'queued'])
+
+    await rig.control('unlabelIssue', { repo: rig.repo, number: 2, label: LABELS.code })
+    await rig.control('closeIssue', { repo: rig.repo, number: 3 })
+    // As cron polls: by what has changed, since neither is listed by its label any more.
+    rig.clock.advance(120_000)
+    expect(await rig.run('run', '--wait')).toEqual(SILENT)
+
+    expect(rig.entry(2)).toMatchObject({
+      phase: 'skipped',
+      lastError: { code: 'issue/withdrawn', message: expect.stringContaining('label was removed') },
+    })
+    expect(rig.entry(3)).toMatchObject({
+      phase: 'skipped',
+      lastError: { code: 'issue/withdrawn', message: expect.stringContaining('was closed') },
+    })
+    expect(rig.journals()).toHaveLength(1)
+    expect(await branchesOf(rig)).toHaveLength(1)
+  })
+
+  test('an issue withdrawn while its worker is busy is skipped: nothing is pushed or written', async () => {
+    await open({ config: ALL_AT_ONCE, bridge: gatedBridge() })
+    await rig.control('createRepository', { repo: 'octo/elsewhere' })
+    for (const _ of [1, 2, 3, 4]) await rig.openIssue()
+    const ticking = rig.tick()
+    await startedWorkers(rig, 4)
+
+    await rig.control('unlabelIssue', { repo: rig.repo, number: 1, label: LABELS.code })
+    await rig.control('closeIssue', { repo: rig.repo, number: 2 })
+    await rig.control('labelIssue', { repo: rig.repo, number: 3, label: LABELS.investigation })
+    await rig.control('transferIssue', { repo: rig.repo, number: 4, to: 'octo/elsewhere' })
+    const world = await readWorld(rig, 'octo/elsewhere')
+    await rig.control('clearRequests')
+    openGate(rig)
+
+    expect(await ticking).toEqual(SILENT)
+    const messages = [1, 2, 3, 4].map((number) => {
+      const { phase, attempts, lastError } = rig.entry(number) ?? {}
+      return `${phase} ${attempts} ${lastError?.message}`
+    })
+    expect(messages).toEqual([
+      'skipped 0 octo/app#1 was withdrawn: its label was removed.',
+      'skipped 0 octo/app#2 was withdrawn: it was closed.',
+      'skipped 0 octo/app#3 has both trigger labels.',
+      'skipped 0 octo/app#4 was withdrawn: it moved to octo/elsewhere.',
+    ])
+    expect(await writesOf(rig)).toEqual([])
+    expect(await readWorld(rig, 'octo/elsewhere')).toEqual(world)
+    expect(treesOf(rig)).toEqual([])
+    for (const { runId } of rig.journals()) {
+      expect(existsSync(rig.layout.run(runId).result)).toBe(true)
+    }
+  })
+
+  test('close_issue and remove_label_on_completion are obeyed, and a label that stays starts nothing', async () => {
+    await open({ config: { close_issue: 'merge', remove_label_on_completion: false } })
+    const first = await rig.openIssue()
+    await rig.tick()
+    expect(await issue(first)).toMatchObject({ state: 'open', labels: [LABELS.code] })
+    expect((await issue(2)).body).toMatch(/^Closes #1\n/)
+    expect(rig.entry(first)?.phase).toBe('awaiting_review')
+    await rig.control('mergePull', { repo: rig.repo, number: 2 })
+    expect((await issue(first)).state).toBe('closed') // by GitHub itself
+
+    rig.setConfig({ close_issue: 'never' })
+    const second = await rig.openIssue()
+    await rig.tick()
+    expect(rig.entry(first)?.phase).toBe('done')
+    expect((await issue(4)).body).toMatch(/^Refs #3\n/)
+    await rig.control('mergePull', { repo: rig.repo, number: 4 })
+    expect(await issue(second)).toMatchObject({ state: 'open', labels: [LABELS.code] })
+
+    expect(await rig.tick()).toEqual(SILENT)
+    expect(rig.entry(second)).toMatchObject({ phase: 'done', generation: 1 })
+    expect(await rig.tick()).toEqual(SILENT)
+    expect(rig.journals()).toHaveLength(2)
+    const writes = await writesOf(rig)
+    expect(writes.filter((line) => !line.startsWith('POST'))).toEqual([])
+    expect(writes).toHaveLength(4)
+  })
+})
