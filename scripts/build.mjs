@@ -20,6 +20,36 @@ const ENTRIES = {
   github: 'daemon/serve-github.ts',
 }
 
+/**
+ * Parts of packages that no command of ours reaches, yet that every start would load. What stands in for
+ * one does nothing, as the part itself would, or says that it is missing.
+ */
+const LEFT_OUT = {
+  // They write only when a variable such as DEBUG asks for it.
+  debug: 'module.exports = () => Object.assign(() => {}, { enabled: false })',
+  '@dabh/diagnostics': 'module.exports = () => () => {}',
+  // For oclif's own spinner.
+  'cli-spinners': 'module.exports = { dots2: { interval: 80, frames: ["-"] } }',
+  // For commands and plugins that have to be searched for; ours are listed by name.
+  lilconfig: missing('lilconfig'),
+  minimatch: missing('minimatch'),
+  tinyglobby: missing('glob'),
+}
+
+function missing(name) {
+  return `exports.${name} = () => { throw new Error('${name} is left out of this build') }`
+}
+
+const leaveOut = {
+  name: 'leave-out',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^[@a-z]/ }, ({ path }) =>
+      Object.hasOwn(LEFT_OUT, path) ? { path, namespace: 'left-out' } : null,
+    )
+    onLoad({ filter: /.*/, namespace: 'left-out' }, ({ path }) => ({ contents: LEFT_OUT[path] }))
+  },
+}
+
 rmSync(out, { recursive: true, force: true })
 await build({
   absWorkingDir: root,
@@ -38,6 +68,7 @@ await build({
   banner: {
     js: "import { createRequire as createRequireOfBundle } from 'node:module';\nconst require = createRequireOfBundle(import.meta.url);",
   },
+  plugins: [leaveOut],
   logLevel: 'warning',
 })
 // oclif finds the commands in this package; the manifest spares loading them to know them.

@@ -35,7 +35,7 @@ const VALIDATORS = [
       {
         name: 'validateQueueFile',
         schema: {
-          module: 'daemon/state/queue-schema.ts',
+          module: 'daemon/state/store-schema.ts',
           constant: 'QUEUE_SCHEMA',
           type: 'QueueFile',
         },
@@ -43,7 +43,7 @@ const VALIDATORS = [
       {
         name: 'validateMetaFile',
         schema: {
-          module: 'daemon/state/meta-schema.ts',
+          module: 'daemon/state/store-schema.ts',
           constant: 'META_SCHEMA',
           type: 'MetaFile',
         },

@@ -3,13 +3,20 @@ import { join } from 'node:path'
 import type { CapturedTree, RunTree } from '../core/ports.ts'
 import { fileStatus, listDirectory, removeFile } from '../sys/files.ts'
 import { copyWithTime } from '../sys/move-path.ts'
-import { bytePathOf, displayPath, nulTerminated, toBytes } from './byte-path.ts'
 import { INDEX_SUFFIXES } from './create-tree.ts'
 import { describeChanges } from './describe-changes.ts'
 import { type CaptureLimits, type FoundChanges, findChanges } from './find-changes.ts'
-import { GITLINK, type ListedEntry, parseStaged } from './listing.ts'
+import {
+  bytePathOf,
+  displayPath,
+  GITLINK,
+  type ListedEntry,
+  nulTerminated,
+  parseStaged,
+  toBytes,
+} from './listing.ts'
 import type { RunGit } from './run-git.ts'
-import { makeTreeGit, type TreeGit, treeUnusable } from './tree-git.ts'
+import { makeTreeGit, type TreeGit, treeUnusable } from './run-git.ts'
 
 /**
  * Builds the tree to publish from the worker's files by plumbing (P§5). Nothing a worker planted –

@@ -1,9 +1,8 @@
 import type { CommitRequest } from '../core/ports.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
 import { DURABLE_KEYS } from './profile.ts'
-import { isObjectId } from './ref-name.ts'
 import { gitFault, type RunGit } from './run-git.ts'
-import { RUN_REFS } from './store-refs.ts'
+import { RUN_REFS, requireObjectId } from './store-refs.ts'
 
 /**
  * Makes the commit of a captured tree and keeps it under a ref of its own. Everything in it comes from
@@ -62,8 +61,4 @@ export async function hasCommit(runGit: RunGit, storePath: string, oid: string):
     answers: [0, 1, 128],
   })
   return code === 0
-}
-
-export function requireObjectId(operation: string, text: string): void {
-  if (!isObjectId(text)) throw gitFault(operation, `"${text}" is no object id`)
 }

@@ -1,7 +1,9 @@
 import { fault } from '../core/fault.ts'
 import type { RunTree, TreeChange } from '../core/ports.ts'
-import { displayPath, nulTerminated } from './byte-path.ts'
 import {
+  type BytePath,
+  displayPath,
+  nulTerminated,
   parseAttribute,
   parseBatch,
   parseRawChanges,
@@ -9,8 +11,8 @@ import {
   type RawChange,
   SYMBOLIC_LINK,
 } from './listing.ts'
-import { hasStoredForm, pathsToCheck } from './stored-form.ts'
-import type { TreeGit } from './tree-git.ts'
+import type { RunGit, TreeGit } from './run-git.ts'
+import { requireObjectId } from './store-refs.ts'
 
 const STATUSES: Readonly<Record<string, TreeChange['status']>> = {
   A: 'added',
@@ -96,4 +98,76 @@ function oidLines(changes: readonly RawChange[]): string {
 
 function showTarget(content: Buffer | undefined): string {
   return displayPath(content?.toString('latin1') ?? '')
+}
+
+/**
+ * Filters whose stored content differs from the working file in a way that matters: stored as it is,
+ * a large file would be lost to everybody else (C25), a secret would be published in clear. Filters
+ * never run in a worker's tree, so new content must have the stored form already.
+ */
+const STORED_FORMS = [
+  { filter: /^lfs$/, start: Buffer.from('version https://git-lfs.github.com/spec/') },
+  { filter: /^git-crypt(?:-|$)/, start: Buffer.from('\0GITCRYPT\0') },
+  { filter: /^crypt$/, start: Buffer.from('U2FsdGVkX1') },
+] as const satisfies readonly { filter: RegExp; start: Buffer }[]
+
+/** Paths among `filters` whose content has to be looked at. */
+function pathsToCheck(filters: ReadonlyMap<BytePath, string>): readonly BytePath[] {
+  return [...filters.keys()].filter((path) => formOf(filters.get(path)) !== undefined)
+}
+
+/** Whether content may be stored under a filter. An empty file is its own stored form. */
+export function hasStoredForm(filter: string | undefined, content: Buffer): boolean {
+  const form = formOf(filter)
+  if (form === undefined || content.length === 0) return true
+  return content.subarray(0, form.start.length).equals(form.start)
+}
+
+function formOf(filter: string | undefined): (typeof STORED_FORMS)[number] | undefined {
+  return STORED_FORMS.find((form) => form.filter.test(filter ?? ''))
+}
+
+/**
+ * The difference of two trees as people read it: a summary per file, then the patch. Read from
+ * objects only; no driver of the repository runs. What exceeds `maxBytes` is dropped, and said so.
+ * Faults: git/failed.
+ */
+export async function describeDifference(
+  runGit: RunGit,
+  storePath: string,
+  fromTree: string,
+  toTree: string,
+  maxBytes: number,
+): Promise<string> {
+  for (const oid of [fromTree, toTree]) requireObjectId('diff-tree', oid)
+  const { stdout } = await runGit({
+    profile: 'tree',
+    operation: 'diff-tree',
+    args: [
+      'diff-tree',
+      '-r',
+      '--stat',
+      '--patch',
+      '--find-renames',
+      '--no-ext-diff',
+      '--no-textconv',
+      '--no-color',
+      fromTree,
+      toTree,
+    ],
+    gitDirectory: storePath,
+    maxOutputBytes: maxBytes + 1,
+    cut: true,
+  })
+  if (stdout.length <= maxBytes) return stdout.toString()
+  const note = `\n[cut at ${maxBytes} bytes]\n`
+  return cutText(stdout, maxBytes - Buffer.byteLength(note)) + note
+}
+
+/** At most so many bytes, never half a character. */
+function cutText(bytes: Buffer, maxBytes: number): string {
+  let end = Math.max(0, maxBytes)
+  // 10xxxxxx continues a character (RFC 3629).
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return bytes.toString('utf8', 0, end)
 }

@@ -1,9 +1,8 @@
 import { fault, isFault } from '../core/fault.ts'
 import { DURABLE_KEYS } from './profile.ts'
-import { isBranchName, isObjectId } from './ref-name.ts'
 import type { RemoteAccess } from './remote-access.ts'
-import { gitFault, type RunGit } from './run-git.ts'
-import { dropConflictingRefs } from './store-refs.ts'
+import type { RunGit } from './run-git.ts'
+import { dropConflictingRefs, isObjectId, requireBranchName } from './store-refs.ts'
 
 const NO_SUCH_REF = /couldn't find remote ref/
 /** What git says about its own repository when objects or refs are missing or unreadable. */
@@ -37,7 +36,7 @@ export async function fetchBranch(
   access: RemoteAccess,
   branch: string,
 ): Promise<string | null> {
-  if (!isBranchName(branch)) throw gitFault('fetch', `"${branch}" is no name of a branch`)
+  requireBranchName('fetch', branch)
   const tracking = `refs/remotes/origin/${branch}`
   await dropConflictingRefs(runGit, storePath, tracking)
   const isThere = await runGit({

@@ -1,9 +1,17 @@
 import { isGitDirectoryName } from '../core/git-directory-name.ts'
 import type { RunTree } from '../core/ports.ts'
 import { type TreeEntry, treeEntry } from '../sys/tree-entry.ts'
-import { type BytePath, displayPath, quotePath, toBytes } from './byte-path.ts'
-import { type ListedEntry, parsePaths, parseRawChanges, type RawChange } from './listing.ts'
-import { type TreeGit, treeUnusable } from './tree-git.ts'
+import {
+  type BytePath,
+  displayPath,
+  type ListedEntry,
+  parsePaths,
+  parseRawChanges,
+  quotePath,
+  type RawChange,
+  toBytes,
+} from './listing.ts'
+import { type TreeGit, treeUnusable } from './run-git.ts'
 
 /**
  * What is read of a worker's files at most. These only keep a run from filling the disk; the rules of

@@ -4,10 +4,9 @@ import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
 import type { OperatorClone } from '../core/ports.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
 import { realPath } from '../sys/real-path.ts'
-import { readOperatorSettings } from './operator-settings.ts'
 import { cloneUrl, originHost, provesRepository, showUrl } from './origin.ts'
+import { readOperatorSettings } from './remote-access.ts'
 import type { RunGit } from './run-git.ts'
-import { parseSimpleConfig } from './simple-config.ts'
 
 export type CloneDeps = Readonly<{
   runGit: RunGit
@@ -136,4 +135,38 @@ function cloneFault(
     wanted: originHost(deps.apiBase),
     found,
   })
+}
+
+// Reads a repository's configuration file without git, where it is as simple as git itself writes it.
+// Anything else is left to git: an idle tick must not start a program per repository, and must never
+// misjudge one either (design §3).
+
+/** Values by full key (`remote.origin.url`), section and variable in lower case. */
+type SimpleConfig = ReadonlyMap<string, readonly string[]>
+
+const EMPTY = /^[ \t]*(?:[#;].*)?$/
+const SECTION = /^[ \t]*\[([A-Za-z0-9-]+)(?: "([^"\\]*)")?\][ \t]*$/
+const VARIABLE = /^[ \t]*([A-Za-z][A-Za-z0-9-]*)(?:[ \t]*=[ \t]*([^"\\#;]*?))?[ \t]*$/
+
+/** These change what the file means, or how the repository is to be read. */
+const ONLY_FOR_GIT: ReadonlySet<string> = new Set(['include', 'includeif', 'extensions', 'url'])
+
+/** The keys of a configuration file; null = only git can say (quotes, escapes, includes, extensions …). */
+export function parseSimpleConfig(text: string): SimpleConfig | null {
+  const found = new Map<string, string[]>()
+  let section: string | null = null
+  for (const line of text.split(/\r?\n/)) {
+    if (EMPTY.test(line)) continue
+    const [, name, subsection] = SECTION.exec(line) ?? []
+    if (name !== undefined) {
+      if (ONLY_FOR_GIT.has(name.toLowerCase())) return null
+      section = [name.toLowerCase(), ...(subsection === undefined ? [] : [subsection])].join('.')
+      continue
+    }
+    const [, variable, value] = VARIABLE.exec(line) ?? []
+    if (variable === undefined || section === null) return null
+    const key = `${section}.${variable.toLowerCase()}`
+    found.set(key, [...(found.get(key) ?? []), value ?? 'true'])
+  }
+  return found
 }

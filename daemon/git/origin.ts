@@ -77,7 +77,7 @@ export function showUrl(url: string): string {
 }
 
 /** A web URL without its credentials, and the header that carries them instead; null = there are none. */
-export type SplitUrl = Readonly<{ url: string; header: string | null; secret: string | null }>
+type SplitUrl = Readonly<{ url: string; header: string | null; secret: string | null }>
 
 /**
  * Takes a password, or a token in place of a user, out of a web URL: git hands the URL to its helper

@@ -68,7 +68,7 @@ export const FLEETING_KEYS = {
 export const PROFILES = {
   /** No system or global configuration, no home. For everything that touches a worker's tree. */
   tree: { keys: { ...NEUTRAL_KEYS, ...TREE_KEYS }, environment: treeEnvironment },
-  /** The operator's environment; their settings are given one by one (read-remote-settings.ts). */
+  /** The operator's environment; their settings are given one by one (remote-access.ts). */
   network: { keys: { ...NEUTRAL_KEYS, ...NETWORK_KEYS }, environment: networkEnvironment },
   /** For reading the operator's own configuration as they see it themselves. */
   operator: { keys: NEUTRAL_KEYS, environment: operatorEnvironment },

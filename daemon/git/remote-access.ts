@@ -1,8 +1,7 @@
-import { readOperatorSettings } from './operator-settings.ts'
+import { basename } from 'node:path'
 import { splitCredentials } from './origin.ts'
 import type { Environment, Setting } from './profile.ts'
 import type { GitCall, RunGit } from './run-git.ts'
-import { sshCommand } from './ssh-command.ts'
 
 /** What a call of git needs to reach the operator's origin the way the operator does. */
 export type RemoteAccess = Required<
@@ -81,4 +80,98 @@ function sshSettings(
 
 function isUrlKey(key: string): boolean {
   return URL_KEYS.some((known) => known === key)
+}
+
+/** What says how to reach a remote, and what kind of clone this is; POSIX extended, keys as git prints them. */
+const SETTING_KEYS = [
+  String.raw`^url\..*\.(insteadof|pushinsteadof)$`,
+  String.raw`^(credential|http|protocol)\.`,
+  String.raw`^ssh\.variant$`,
+  String.raw`^core\.(sshcommand|gitproxy)$`,
+  String.raw`^remote\.origin\.(url|pushurl|proxy|proxyauthmethod|uploadpack|receivepack|vcs)$`,
+  String.raw`^remote\..*\.(promisor|partialclonefilter)$`,
+  String.raw`^extensions\.partialclone$`,
+].join('|')
+
+const MAX_SETTINGS_BYTES = 1024 * 1024
+
+/**
+ * The operator's settings about remotes as they hold inside a clone: system, global and local ones,
+ * with everything included, also by the clone's place (includeIf). In git's order, so that later ones
+ * win as they do for the operator. Values may be secret. Faults: git/failed.
+ */
+export async function readOperatorSettings(
+  runGit: RunGit,
+  gitDirectory: string,
+): Promise<readonly Setting[]> {
+  const { stdout } = await runGit({
+    profile: 'operator',
+    operation: `config in ${gitDirectory}`,
+    args: ['config', '--null', '--get-regexp', SETTING_KEYS],
+    gitDirectory,
+    maxOutputBytes: MAX_SETTINGS_BYTES,
+    answers: [0, 1],
+  })
+  return parseSettings(stdout.toString())
+}
+
+/** `key\nvalue\0`…; a key without a value means true. */
+export function parseSettings(output: string): readonly Setting[] {
+  return output
+    .split('\0')
+    .filter((record) => record !== '')
+    .map((record) => {
+      const at = record.indexOf('\n')
+      return at < 0 ? [record, 'true'] : [record.slice(0, at), record.slice(at + 1)]
+    })
+}
+
+/** How each kind of ssh program is told never to ask (ssh_config(5) BatchMode; plink -batch). */
+const BATCH_OPTIONS = {
+  ssh: ' -oBatchMode=yes',
+  plink: ' -batch',
+  putty: ' -batch',
+  tortoiseplink: '',
+  simple: '',
+} as const satisfies Record<string, string>
+
+/** What the operator configured about ssh; null = nothing. */
+type SshSettings = Readonly<{
+  /** GIT_SSH_COMMAND: a shell command. */
+  environmentCommand: string | null
+  /** core.sshCommand: a shell command. */
+  configuredCommand: string | null
+  /** GIT_SSH: one program, not a shell command. */
+  program: string | null
+  /** GIT_SSH_VARIANT or ssh.variant. */
+  variant: string | null
+}>
+
+/**
+ * The value for GIT_SSH_COMMAND: what git itself would choose, in git's order, told not to prompt
+ * (C32). A program that is not known to be something else is taken for OpenSSH, as its wrappers are.
+ */
+export function sshCommand(settings: SshSettings): string {
+  const { environmentCommand, configuredCommand, program } = settings
+  const command = environmentCommand ?? configuredCommand ?? quoteProgram(program ?? 'ssh')
+  return command + batchOption(settings.variant ?? guessVariant(command))
+}
+
+function batchOption(variant: string): string {
+  return isKnownVariant(variant) ? BATCH_OPTIONS[variant] : BATCH_OPTIONS.ssh
+}
+
+function isKnownVariant(variant: string): variant is keyof typeof BATCH_OPTIONS {
+  return Object.hasOwn(BATCH_OPTIONS, variant)
+}
+
+/** By the name of the program, as git does it. */
+function guessVariant(command: string): string {
+  const program = /^\s*(?:'([^']*)'|"([^"]*)"|(\S+))/.exec(command)
+  const name = basename(program?.[1] ?? program?.[2] ?? program?.[3] ?? '').toLowerCase()
+  return name.replace(/\.exe$/, '')
+}
+
+function quoteProgram(program: string): string {
+  return /^[\w./-]+$/.test(program) ? program : `'${program.replaceAll("'", `'\\''`)}'`
 }

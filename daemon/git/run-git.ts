@@ -1,10 +1,11 @@
 import { type Fault, type FaultDetails, fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
+import type { RunTree } from '../core/ports.ts'
 import { redact } from '../core/redaction.ts'
 import { runProcess } from '../sys/run-process.ts'
-import { isRecentEnough, OLDEST_GIT, parseGitVersion } from './git-version.ts'
 import {
   type Environment,
+  FLEETING_KEYS,
   keyArguments,
   PROFILES,
   type ProfileName,
@@ -67,6 +68,36 @@ export function makeRunGit(operator: Environment, timeoutMs: number): RunGit {
     })
     return runGit(operator, timeoutMs, call)
   }
+}
+
+/** A call of git on a worker's files, with the store as its repository and an index of its own. */
+export type TreeGit = (call: Pick<GitCall, 'args' | 'input'>) => Promise<GitOutput>
+
+/** A file of the tree that may not be read; of the store's own files git says it otherwise. */
+const UNREADABLE = /(?:open\(".*"\)|could not open '.*' for reading): Permission denied/s
+
+/** Objects are written without waiting for the disk. Faults: git/failed, worker/tree-unusable, sys/output-too-large. */
+export function makeTreeGit(runGit: RunGit, tree: RunTree, indexPath: string): TreeGit {
+  return async (call) =>
+    runGit({
+      ...call,
+      profile: 'tree',
+      operation: call.args[0],
+      keys: FLEETING_KEYS,
+      gitDirectory: tree.storePath,
+      workTree: tree.path,
+      indexPath,
+      cwd: tree.path,
+      maxOutputBytes: LIMITS.gitListingBytes,
+    }).catch((error: unknown) => {
+      const isTheirs = isFault(error) && UNREADABLE.test(error.message)
+      throw isTheirs ? treeUnusable(tree, String(error.details['reason']), error) : error
+    })
+}
+
+/** The worker left something that cannot be published. */
+export function treeUnusable(tree: Pick<RunTree, 'path'>, reason: string, cause?: unknown): Error {
+  return fault('worker/tree-unusable', { reason, tree: tree.path }, cause)
 }
 
 /** What git said, for a fault: without hints and progress, on one line, bounded. */
@@ -146,4 +177,19 @@ async function requireRecentGit(operator: Environment, timeoutMs: number): Promi
   if (version === null || !isRecentEnough(version)) {
     throw fault('git/too-old', { found: text.replace(/^git version /, ''), wanted: OLDEST_GIT })
   }
+}
+
+/** GIT_CONFIG_GLOBAL; everything else we use is older. Ubuntu 22.04 has 2.34. */
+const OLDEST = [2, 32] as const
+
+const OLDEST_GIT = OLDEST.join('.')
+
+/** The version in the output of `git --version`, or null when it is none. */
+export function parseGitVersion(output: string): readonly [number, number] | null {
+  const [, major, minor] = /^git version (\d+)\.(\d+)/.exec(output) ?? []
+  return major === undefined || minor === undefined ? null : [Number(major), Number(minor)]
+}
+
+export function isRecentEnough([major, minor]: readonly [number, number]): boolean {
+  return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])
 }

@@ -1,5 +1,5 @@
 import { DURABLE_KEYS } from './profile.ts'
-import type { RunGit } from './run-git.ts'
+import { gitFault, type RunGit } from './run-git.ts'
 
 /** Where commits of runs are kept from being collected. */
 export const RUN_REFS = 'refs/runs/'
@@ -64,4 +64,34 @@ async function deleteRefs(
     gitDirectory: storePath,
     input: Buffer.from(refs.map((ref) => `delete ${ref}\n`).join(''), 'latin1'),
   })
+}
+
+// The names git accepts (git-check-ref-format(1)), checked before they become part of an argument.
+
+const FORBIDDEN = /[\0-\x20~^:?*[\\\x7f]|\.\.|@\{|\/\/|^@$/
+const BAD_PART = /^\.|\.lock$|\.$/
+
+/** Whether a text may follow `refs/heads/`. */
+export function isBranchName(text: string): boolean {
+  return (
+    text !== '' &&
+    !text.startsWith('-') &&
+    !FORBIDDEN.test(text) &&
+    text.split('/').every((part) => part !== '' && !BAD_PART.test(part))
+  )
+}
+
+/** Whether a text is a full object id (SHA-1 or SHA-256). */
+export function isObjectId(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text)
+}
+
+/** Faults: git/failed unless it is one. */
+export function requireObjectId(operation: string, text: string): void {
+  if (!isObjectId(text)) throw gitFault(operation, `"${text}" is no object id`)
+}
+
+/** Faults: git/failed unless it is one. */
+export function requireBranchName(operation: string, branch: string): void {
+  if (!isBranchName(branch)) throw gitFault(operation, `"${branch}" is no name of a branch`)
 }

@@ -1,23 +1,31 @@
 import { randomUUID } from 'node:crypto'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describeThrown, type Fault, fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type Meta, newMeta } from '../core/meta.ts'
 import type { Change, Clock, Store } from '../core/ports.ts'
 import { EMPTY_QUEUE, type QueueState } from '../core/queue.ts'
+import { toTimestamp } from '../core/timestamp.ts'
 import {
+  copyFile,
   ensureDirectory,
   fileStatus,
   listDirectory,
+  readFileBounded,
   removeFile,
   writeFileAtomic,
 } from '../sys/files.ts'
 import { tryLock, waitForLock } from '../sys/kernel-lock.ts'
-import { META_FORMAT, QUEUE_FORMAT, type StoredFormat } from './formats.ts'
-import { findKeptBytes, keepCorruptBytes } from './keep-corrupt-bytes.ts'
 import { layoutOf, type StateLayout } from './layout.ts'
 import type { StoredFields } from './schema-parts.ts'
-import { readStoredFile, renderStoredFile } from './stored-file.ts'
+import {
+  META_FORMAT,
+  QUEUE_FORMAT,
+  type Reading,
+  renderStoredFile,
+  type StoredFormat,
+  storedFileReader,
+} from './stored-file.ts'
 
 // The JSON backend (design §5). A change reads, decides and replaces the file under state.lock, without
 // an await in between, so that nothing written by another process is lost. Reads take no lock: the file
@@ -36,6 +44,7 @@ type Dependencies = Readonly<{
 type Document<Content, File extends StoredFields & Content> = Readonly<{
   path: string
   format: StoredFormat<Content, File>
+  reading: () => Reading<Content>
   absent: Content
   /** What the first change begins with, when that has to be stored whatever the change is. */
   begin: (() => Content) | null
@@ -50,12 +59,14 @@ export function openJsonStore(dependencies: Dependencies, stateDir: string): Sto
   const queue: Document<QueueState, Parameters<typeof QUEUE_FORMAT.contentOf>[0]> = {
     path: layout.queue,
     format: QUEUE_FORMAT,
+    reading: storedFileReader(layout.queue, QUEUE_FORMAT),
     absent: EMPTY_QUEUE,
     begin: null,
   }
   const meta: Document<Meta, Parameters<typeof META_FORMAT.contentOf>[0]> = {
     path: layout.meta,
     format: META_FORMAT,
+    reading: storedFileReader(layout.meta, META_FORMAT),
     absent: newMeta(''),
     begin: () => newMeta(randomUUID()),
   }
@@ -72,9 +83,9 @@ export function openJsonStore(dependencies: Dependencies, stateDir: string): Sto
 function read<Content, File extends StoredFields & Content>(
   { clock, archiveCorrupt }: Dependencies,
   layout: StateLayout,
-  { path, format, absent }: Document<Content, File>,
+  { path, format, absent, ...document }: Document<Content, File>,
 ): Content {
-  const reading = readStoredFile(path, format)
+  const reading = document.reading()
   if (reading.kind === 'read') return reading.content
   if (reading.kind === 'absent') {
     refuseDatabase(layout)
@@ -96,13 +107,13 @@ function read<Content, File extends StoredFields & Content>(
 async function changeDocument<Content extends object, File extends StoredFields & Content, T>(
   { clock }: Dependencies,
   layout: StateLayout,
-  { path, format, absent, begin }: Document<Content, File>,
+  { path, format, absent, begin, ...document }: Document<Content, File>,
   change: (content: Content) => Change<Content, T>,
 ): Promise<T> {
   ensureDirectory(layout.stateDir)
   const lock = await waitForLock(clock, layout.stateLock, LIMITS.stateLockMs)
   try {
-    const reading = readStoredFile(path, format)
+    const reading = document.reading()
     if (reading.kind === 'corrupt') {
       throw corruptFault(path, reading.reason, () =>
         keepCorruptBytes(path, format.maxBytes, clock.now()),
@@ -155,4 +166,46 @@ function removeLeftovers(stateDir: string, path: string): void {
   for (const name of listDirectory(stateDir)) {
     if (name.startsWith(prefix) && name.endsWith('.tmp')) removeFile(join(stateDir, name))
   }
+}
+
+/** The copy of exactly these bytes that was made earlier, or null. */
+function findKeptBytes(path: string, maxBytes: number): string | null {
+  const folder = dirname(path)
+  const prefix = prefixOf(path)
+  const copies = listDirectory(folder).filter((name) => name.startsWith(prefix))
+  return (
+    copies.map((name) => join(folder, name)).find((copy) => isCopy(copy, path, maxBytes)) ?? null
+  )
+}
+
+/**
+ * Copies a corrupt file to `<file>.corrupt-<timestamp>` beside it, once for the same bytes. The file
+ * itself stays as it is (design §5). For the holder of the state lock only. Faults: sys/io.
+ * @param now milliseconds since the epoch
+ */
+function keepCorruptBytes(path: string, maxBytes: number, now: number): string {
+  const kept = findKeptBytes(path, maxBytes)
+  if (kept !== null) return kept
+  let at = now
+  while (fileStatus(copyName(path, at)) !== null) at += 1
+  const copy = copyName(path, at)
+  copyFile(path, copy)
+  return copy
+}
+
+function copyName(path: string, at: number): string {
+  return join(dirname(path), `${prefixOf(path)}${toTimestamp(at).replaceAll(/[-:.]/g, '')}`)
+}
+
+function prefixOf(path: string): string {
+  return `${basename(path)}.corrupt-`
+}
+
+function isCopy(copy: string, path: string, maxBytes: number): boolean {
+  const [a, b] = [fileStatus(copy), fileStatus(path)]
+  if (a?.kind !== 'file' || b?.kind !== 'file' || a.size !== b.size) return false
+  // What is too large to be read is not read to be compared either.
+  if (a.size > maxBytes) return true
+  const [copied, original] = [readFileBounded(copy, maxBytes), readFileBounded(path, maxBytes)]
+  return copied !== null && original !== null && copied.equals(original)
 }

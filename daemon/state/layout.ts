@@ -14,7 +14,7 @@ import { isRunId } from '../core/run-id.ts'
 // part of a path comes from outside unless its grammar forbids separators and dots.
 
 /** The files of one run. */
-export type RunPaths = Readonly<{
+type RunPaths = Readonly<{
   /** What the worker printed. */
   transcript: string
   /** The archived worker result. */

@@ -79,7 +79,7 @@ export function orNull<T>(schema: Schema<T>): Schema<T | null> {
 
 const ISSUE_NUMBER: Schema<number> = { type: 'integer', minimum: 1, maximum: 9_999_999_999 }
 
-/** The names' grammar is that of core/issue-key, see formats.ts. */
+/** The names' grammar is that of core/issue-key, see stored-file.ts. */
 export const ISSUE_KEY = closedObject({ owner: TEXT, name: TEXT, number: ISSUE_NUMBER })
 
 export const RECORDED_ERROR = closedObject({ code: TEXT, message: TEXT, at: TIME })

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { comparePairs, median } from './measure.mjs'
-import { makeRepositories, openProgram, storeIssues } from './stage.mjs'
+import { environmentOf, makeRepositories, openProgram, storeIssues } from './stage.mjs'
 
 const REPOSITORIES = 50
 const LATENCY_MS = 50
@@ -88,7 +88,9 @@ export async function measureIdleTick(stage, pairs) {
   ]
 }
 
-function bareNode({ root }) {
+function bareNode(stage) {
+  const { root } = stage
+  const env = environmentOf(stage)
   const program = join(root, 'bare.mjs')
   const data = join(root, 'small.json')
   writeFileSync(
@@ -97,7 +99,7 @@ function bareNode({ root }) {
   )
   writeFileSync(data, '{"version": 1}\n')
   return () => {
-    const { status } = spawnSync(process.execPath, [program, data])
+    const { status } = spawnSync(process.execPath, [program, data], { env })
     if (status !== 0) throw new Error('bare node failed')
   }
 }

@@ -77,6 +77,14 @@ export async function makeRepositories(stage, names) {
   }
 }
 
+/**
+ * Of everything that is measured: what a variable makes Node do at its start, such as reading more
+ * certificates, would hide what the program does.
+ */
+export function environmentOf({ root }) {
+  return { PATH: process.env.PATH, HOME: join(root, 'home') }
+}
+
 /** The program with a configuration and a state directory of its own. */
 export function openProgram(stage, name, watchedRepos) {
   const stateDir = join(stage.root, name)
@@ -91,12 +99,8 @@ export function openProgram(stage, name, watchedRepos) {
     poll_interval_seconds: POLL_INTERVAL_MS / 1000,
   }
   writeFileSync(configuration, JSON.stringify(config))
-  const env = {
-    PATH: process.env.PATH,
-    HOME: join(stage.root, 'home'),
-    CADUCEUS_CONFIG: configuration,
-    CADUCEUS_GITHUB_TOKEN: stage.token,
-  }
+  const own = { CADUCEUS_CONFIG: configuration, CADUCEUS_GITHUB_TOKEN: stage.token }
+  const env = { ...environmentOf(stage), ...own }
   const run = (nodeOptions, ...args) => {
     const argv = [...nodeOptions, join(stage.dist, 'caduceus.mjs'), ...args]
     const started = performance.now()
@@ -147,8 +151,7 @@ const PHASES = {
 /** Fills a state directory with issues, by the program's own rules for what may be stored. */
 export async function storeIssues(stateDir, repo, count) {
   const { newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue.ts')
-  const { QUEUE_FORMAT } = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
-  const { renderStoredFile } = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
+  const stored = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
   const [owner, name] = repo.split('/')
   const now = new Date().toISOString()
   const phases = Object.entries(PHASES).flatMap(([phase, times]) => Array(times).fill(phase))
@@ -163,7 +166,7 @@ export async function storeIssues(stateDir, repo, count) {
   })
   const path = join(stateDir, 'state.json')
   const content = { entries: Object.fromEntries(entries) }
-  writeFileSync(path, renderStoredFile(path, QUEUE_FORMAT, content), { mode: 0o600 })
+  writeFileSync(path, stored.renderStoredFile(path, stored.QUEUE_FORMAT, content), { mode: 0o600 })
 }
 
 const error = () => ({

@@ -12,6 +12,19 @@ export const PYTHON = execFileSync('python3', ['-c', 'import sys; print(sys.exec
   encoding: 'utf8',
 }).trim()
 
+/** What a bridge is given at least. */
+export const NINE = [
+  'CADUCEUS_ISSUE_NUMBER',
+  'CADUCEUS_ISSUE_TITLE',
+  'CADUCEUS_ISSUE_BODY',
+  'CADUCEUS_ISSUE_REPO',
+  'CADUCEUS_ISSUE_LABELS_JSON',
+  'CADUCEUS_WORKTREE_PATH',
+  'CADUCEUS_RUN_ID',
+  'CADUCEUS_BRANCH_NAME',
+  'CADUCEUS_CONTEXT_JSON',
+]
+
 export type Step = readonly [verb: string, ...rest: readonly unknown[]]
 
 export type Scene = Readonly<{
@@ -144,4 +157,19 @@ export async function until(condition: () => boolean): Promise<void> {
   for (let tries = 4_000; tries > 0 && !condition(); tries--) {
     await new Promise((done) => setTimeout(done, 5))
   }
+}
+
+const PAGE = readFileSync('docs/the-bridge.md', 'utf8')
+
+/** The first fenced block of a language under a heading of docs/the-bridge.md. */
+export function block(heading: string, language: string): string {
+  const section = PAGE.split(`## ${heading}\n`)[1] ?? ''
+  return new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(section)?.[1] ?? ''
+}
+
+/** The names in the first column of the first table under a heading of it. */
+export function firstColumn(heading: string): string[] {
+  const section = PAGE.split(`## ${heading}\n`)[1] ?? ''
+  const table = /(?:^\|.*\n)+/m.exec(section)?.[0] ?? ''
+  return [...table.matchAll(/^\| `?([\w ]+?)`? \|/gm)].map((row) => row[1] ?? '').slice(1)
 }

@@ -16,7 +16,7 @@ import {
 } from '../../daemon/sys/process-identity.ts'
 import { killIdentity } from '../../daemon/sys/terminate.ts'
 import { bundleFixture } from '../support/bundle-fixture.ts'
-import { commandLineOf } from '../support/command-line-of.ts'
+import { commandLineOf } from '../support/process-sample.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const KILLS = 200

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  mkdirSync,
   readdirSync,
   renameSync,
   rmSync,
@@ -11,7 +12,13 @@ import {
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import type { CapturedTree, RunTree, TreeChange } from '../../daemon/core/ports.ts'
-import { CONTROL_FILES, type GitScene, makeGitScene, writeAt } from '../support/git-scene.ts'
+import {
+  CONTROL_FILES,
+  faultOf,
+  type GitScene,
+  makeGitScene,
+  writeAt,
+} from '../support/git-scene.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 let scene: GitScene
@@ -161,6 +168,52 @@ describe('the captured tree', () => {
     writeAt(at('"q"'), 'two\n')
     chmodSync(at('ü'), 0o755)
     expect(brief(await capture())).toEqual(['modified "q"', 'modified a\nb', 'modified ü'])
+  })
+})
+
+describe('submodules', () => {
+  beforeAll(() => {
+    const sub = join(scene.root, 'sub')
+    scene.run(scene.root, 'init', '-q', sub)
+    scene.run(sub, 'commit', '-q', '--allow-empty', '-m', 'sub')
+    const oid = scene.run(sub, 'rev-parse', 'HEAD')
+    const other = join(scene.root, 'other')
+    scene.run(other, 'checkout', '-q', '-f', '--detach', 'develop')
+    scene.run(other, 'update-index', '--add', '--cacheinfo', `160000,${oid},mod/sub`)
+    scene.run(other, 'commit', '-q', '-m', 'submodule')
+    scene.run(other, 'push', '-q', 'origin', 'HEAD:refs/heads/with-submodule')
+    scene.run(other, 'checkout', '-q', '-f', 'develop')
+  })
+  beforeEach(async () => {
+    tree = await scene.checkOut(`sub-${count}`, 'with-submodule')
+  })
+
+  test('stay at the base, untouched or not, and touched ones are named', async () => {
+    writeAt(at('README.md'), 'x')
+    expect(await capture()).toMatchObject({ changes: [{ path: 'README.md' }], submodulesKept: [] })
+    scene.run(at('mod'), 'clone', '-q', join(scene.root, 'sub'), 'sub')
+    scene.run(at('mod/sub'), 'commit', '-q', '--allow-empty', '-m', 'moved')
+    expect(await capture()).toMatchObject({
+      changes: [{ path: 'README.md' }],
+      submodulesKept: ['mod/sub'],
+    })
+    rmSync(at('mod/sub'), { recursive: true })
+    expect(await capture()).toMatchObject({
+      changes: [{ path: 'README.md' }],
+      submodulesKept: ['mod/sub'],
+    })
+    mkdirSync(at('mod/sub'))
+    writeAt(at('mod/sub/file'), 'x')
+    expect(await capture()).toMatchObject({
+      changes: [{ path: 'README.md' }],
+      submodulesKept: ['mod/sub'],
+    })
+  })
+
+  test('with a file in the way are refused', async () => {
+    rmSync(at('mod'), { recursive: true })
+    writeAt(at('mod'), 'file')
+    expect(await faultOf(capture())).toMatchObject({ code: 'worker/tree-unusable' })
   })
 })
 

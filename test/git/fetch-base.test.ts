@@ -222,7 +222,7 @@ describe('processes of their own', () => {
   let children: ChildProcess[] = []
 
   beforeAll(() => {
-    program = bundleFixture('fetch-base')
+    program = bundleFixture('git-actor')
   })
   afterEach(() => {
     for (const child of children) child.kill('SIGKILL')
@@ -233,7 +233,7 @@ describe('processes of their own', () => {
   /** Resolves with what it printed once it has ended. */
   function start(path = ''): { child: ChildProcess; output: Promise<string> } {
     const env = { ...scene.environment, PATH: `${path}${scene.environment['PATH']}` }
-    const child = spawn(process.execPath, [program.path, scene.root], {
+    const child = spawn(process.execPath, [program.path, 'fetch', scene.root], {
       env,
       stdio: ['ignore', 'pipe', 'inherit'],
     })

@@ -1,23 +1,22 @@
 import { describe, expect, test } from '@jest/globals'
 import { isGitDirectoryName } from '../../daemon/core/git-directory-name.ts'
+import { hasStoredForm } from '../../daemon/git/describe-changes.ts'
 import {
   bytePathOf,
   displayPath,
   nulTerminated,
-  quotePath,
-  toBytes,
-} from '../../daemon/git/byte-path.ts'
-import {
   parseAttribute,
   parseBatch,
   parsePaths,
   parseRawChanges,
   parseSizes,
   parseStaged,
+  quotePath,
+  toBytes,
 } from '../../daemon/git/listing.ts'
-import { classifyPushFailure, describeRejection } from '../../daemon/git/push-outcome.ts'
-import { isBranchName, isObjectId } from '../../daemon/git/ref-name.ts'
-import { hasStoredForm } from '../../daemon/git/stored-form.ts'
+import { classifyPushFailure, describeRejection } from '../../daemon/git/push-branch.ts'
+import { isRecentEnough, parseGitVersion } from '../../daemon/git/run-git.ts'
+import { isBranchName, isObjectId } from '../../daemon/git/store-refs.ts'
 
 const OID = 'a'.repeat(40)
 const NONE = '0'.repeat(40)
@@ -228,5 +227,21 @@ describe('a failed push', () => {
       'error: GH013: rules - Cannot update [remote rejected] (declined)',
     )
     expect(describeRejection('', `remote: ${'x'.repeat(9_000)}`)).toHaveLength(4_001)
+  })
+})
+
+describe('the version of git', () => {
+  test.each([
+    ['git version 2.39.5', true],
+    ['git version 2.32.0 (Apple Git-132)', true],
+    ['git version 2.31.9', false],
+    ['git version 3.0.1.windows.1', true],
+  ])('%s is recent enough: %s', (output, expected) => {
+    const version = parseGitVersion(output)
+    expect(version !== null && isRecentEnough(version)).toBe(expected)
+  })
+
+  test('is not read out of anything else', () => {
+    expect(parseGitVersion('busybox')).toBe(null)
   })
 })

@@ -132,22 +132,7 @@ describe('code planted by a worker', () => {
   })
 
   test('in the configuration of a submodule or a nested repository never runs (P§5)', async () => {
-    const sub = join(scene.root, 'sub')
-    scene.run(scene.root, 'init', '-q', sub)
-    writeAt(join(sub, 's.txt'), 's')
-    scene.run(sub, 'add', '-A')
-    scene.run(sub, 'commit', '-q', '-m', 'sub')
-    scene.run(
-      join(scene.root, 'other'),
-      '-c',
-      'protocol.file.allow=always',
-      'submodule',
-      '--quiet',
-      'add',
-      sub,
-      'mod',
-    )
-    scene.push({})
+    const sub = scene.addSubmodule('mod')
     const tree = await scene.checkOut()
     for (const name of ['mod', 'lib', 'ignored/nested']) {
       if (name !== 'lib') scene.run(tree.path, 'clone', '-q', sub, name)

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { sshCommand } from '../../daemon/git/remote-access.ts'
 import {
   faultOf,
   type GitScene,
@@ -199,6 +200,28 @@ describe('ssh', () => {
     })
     expect(performance.now() - started).toBeLessThan(10_000)
     expect(contentOf(`/proc/${readFileSync(pidFile, 'utf8').trim()}/cmdline`)).toBe('')
+  })
+})
+
+const NO_SSH = { environmentCommand: null, configuredCommand: null, program: null, variant: null }
+
+describe('the ssh command', () => {
+  test.each([
+    [{}, 'ssh -oBatchMode=yes'],
+    [{ environmentCommand: 'ssh -i key' }, 'ssh -i key -oBatchMode=yes'],
+    [{ configuredCommand: '"/opt/my ssh/ssh" -i key' }, '"/opt/my ssh/ssh" -i key -oBatchMode=yes'],
+    [
+      { environmentCommand: 'one', configuredCommand: 'two', program: 'three' },
+      'one -oBatchMode=yes',
+    ],
+    [{ configuredCommand: 'two', program: 'three' }, 'two -oBatchMode=yes'],
+    [{ program: "/opt/it's/ssh" }, "'/opt/it'\\''s/ssh' -oBatchMode=yes"],
+    [{ program: '/usr/bin/plink' }, '/usr/bin/plink -batch'],
+    [{ configuredCommand: 'PLINK.EXE -v' }, 'PLINK.EXE -v -batch'],
+    [{ program: 'wrapper', variant: 'simple' }, 'wrapper'],
+    [{ program: 'wrapper', variant: 'auto' }, 'wrapper -oBatchMode=yes'],
+  ])('of %j is %s', (settings, expected) => {
+    expect(sshCommand({ ...NO_SSH, ...settings })).toBe(expected)
   })
 })
 

@@ -1,11 +1,162 @@
 import { describe, expect, test } from '@jest/globals'
-import { isRecentEnough, parseGitVersion } from '../../daemon/git/git-version.ts'
-import { parseSettings } from '../../daemon/git/operator-settings.ts'
+import { parseSimpleConfig } from '../../daemon/git/inspect-clone.ts'
+import {
+  cloneUrl,
+  originHost,
+  provesRepository,
+  showUrl,
+  splitCredentials,
+} from '../../daemon/git/origin.ts'
 import { PROFILES, settingsEnvironment } from '../../daemon/git/profile.ts'
-import { parseSimpleConfig } from '../../daemon/git/simple-config.ts'
-import { sshCommand } from '../../daemon/git/ssh-command.ts'
+import { parseSettings } from '../../daemon/git/remote-access.ts'
 
-const NO_SSH = { environmentCommand: null, configuredCommand: null, program: null, variant: null }
+const REPOSITORY = { owner: 'Acme', name: 'widgets.js' } as const
+const PUBLIC = 'https://api.github.com'
+
+const proves = (url: string, apiBase = PUBLIC): boolean =>
+  provesRepository(url, REPOSITORY, apiBase)
+
+describe('an origin URL', () => {
+  test.each([
+    'https://github.com/acme/widgets.js.git',
+    'https://github.com/acme/widgets.js',
+    'https://github.com/ACME/Widgets.JS/',
+    'https://GitHub.com/acme/widgets.js',
+    'https://me@github.com/acme/widgets.js.git',
+    'https://me:p%40ss@github.com:443/acme/widgets.js.git',
+    'git@github.com:acme/widgets.js.git',
+    'git@github.com:/acme/widgets.js.git',
+    'github.com:acme/widgets.js',
+    'ssh://git@github.com/acme/widgets.js.git',
+    'ssh://git@github.com:22/acme/widgets.js.git',
+    'ssh://git@ssh.github.com:443/acme/widgets.js.git',
+    'git+ssh://git@github.com/acme/widgets.js',
+    'git://github.com/acme/widgets.js.git',
+  ])('is the repository: %s', (url) => {
+    expect(proves(url)).toBe(true)
+  })
+
+  test.each([
+    'https://github.com.attacker.example/acme/widgets.js.git',
+    'https://github.com-attacker.example/acme/widgets.js',
+    'git@github.com-attacker:acme/widgets.js.git',
+    'git@github.com.attacker:acme/widgets.js.git',
+    'git@work-github:acme/widgets.js.git',
+    'https://github.com@attacker.example/acme/widgets.js',
+    'https://github.com:443@attacker.example/acme/widgets.js',
+    'https://me@attacker.example@github.com/acme/widgets.js',
+    'https://github.com\\@attacker.example/acme/widgets.js',
+    'https://attacker.example#@github.com/acme/widgets.js',
+    'https://attacker.example?@github.com/acme/widgets.js',
+    'https://attacker.example/github.com/acme/widgets.js',
+    'https://github.com/acme/widgets.js?x',
+    'https://github%2ecom/acme/widgets.js',
+    'https://gıthub.com/acme/widgets.js',
+    'https://ｇithub.com/acme/widgets.js',
+    'https://github.com./acme/widgets.js',
+    ' https://github.com/acme/widgets.js',
+    'https://github.com/acme/widgets.js\n',
+    'http://github.com/acme/widgets.js',
+    'file://github.com/acme/widgets.js',
+    'ext::sh -c github.com:acme/widgets.js',
+    'https://github.com/acme/widgets',
+    'https://github.com/acme/widgets.js.git.git',
+    'https://github.com/acme/other/../widgets.js',
+    'https://github.com/x/acme/widgets.js',
+    'https://github.com//acme/widgets.js',
+    'https://github.com/acme%2Fwidgets.js',
+    'https://github.com',
+    '/srv/acme/widgets.js',
+    'acme/widgets.js',
+    '-oProxyCommand=x:acme/widgets.js',
+    '',
+  ])('is not proved to be the repository: %s', (url) => {
+    expect(proves(url)).toBe(false)
+  })
+
+  test('belongs to the host of its API', () => {
+    const enterprise = 'https://git.example.com/api/v3'
+    expect(proves('https://git.example.com/acme/widgets.js', enterprise)).toBe(true)
+    expect(proves('git@git.example.com:acme/widgets.js', enterprise)).toBe(true)
+    expect(proves('https://github.com/acme/widgets.js', enterprise)).toBe(false)
+    expect(proves('https://git.example.com.evil/acme/widgets.js', enterprise)).toBe(false)
+    expect(
+      proves('https://tenant.ghe.com/acme/widgets.js', 'https://api.tenant.ghe.com/api/v3'),
+    ).toBe(true)
+  })
+
+  test.each(['http://127.0.0.1:8080', 'http://localhost:1/api', 'http://[::1]:1'])(
+    'of any kind is right at a loopback API when it ends in the repository: %s',
+    (apiBase) => {
+      for (const url of [
+        '/tmp/a b/acme/widgets.js.git',
+        'file:///tmp/acme/widgets.js',
+        'http://127.0.0.1:8080/acme/widgets.js.git',
+        '../hub/Acme/widgets.js',
+        'git@anywhere:acme/widgets.js',
+      ]) {
+        expect([url, proves(url, apiBase)]).toEqual([url, true])
+      }
+      for (const url of [
+        '/tmp/acme/other',
+        '/tmp/acme-widgets.js',
+        'widgets.js',
+        '/tmp/acme/widgets.js/sub',
+      ]) {
+        expect([url, proves(url, apiBase)]).toEqual([url, false])
+      }
+    },
+  )
+})
+
+describe('what the operator is shown', () => {
+  test('is where to clone from', () => {
+    expect(cloneUrl(REPOSITORY, PUBLIC)).toBe('https://github.com/Acme/widgets.js.git')
+    expect(cloneUrl(REPOSITORY, 'https://git.example.com:8443/api/v3')).toBe(
+      'https://git.example.com:8443/Acme/widgets.js.git',
+    )
+    expect(cloneUrl(REPOSITORY, 'http://127.0.0.1:80/')).toBe(
+      'http://127.0.0.1/Acme/widgets.js.git',
+    )
+    expect(originHost(PUBLIC)).toBe('github.com')
+  })
+
+  test('never has a user, a password, a query or a control character in it', () => {
+    expect(showUrl('https://me:p@ss@host/o/r?token=x')).toBe('https://host/o/r')
+    expect(showUrl('git@host:o/r')).toBe('git@host:o/r')
+    expect(showUrl('a\u001b[31m')).toBe('a?[31m')
+    expect(showUrl('x'.repeat(500))).toHaveLength(201)
+  })
+})
+
+describe('credentials in a URL', () => {
+  test('become a header, so that no argument shows them', () => {
+    const split = splitCredentials('https://me:p%40ss@github.com/o/r')
+    expect(split).toEqual({
+      url: 'https://github.com/o/r',
+      header: `Authorization: Basic ${Buffer.from('me:p@ss').toString('base64')}`,
+      secret: 'p%40ss',
+    })
+  })
+
+  test('are found in place of the user too', () => {
+    const token = 'ghp'.concat('_', 'a'.repeat(36))
+    expect(splitCredentials(`https://${token}@github.com/o/r`)).toMatchObject({
+      url: 'https://github.com/o/r',
+      secret: token,
+    })
+  })
+
+  test.each([
+    'https://github.com/o/r',
+    'https://me@github.com/o/r',
+    'ssh://git:x@github.com/o/r',
+    'git@github.com:o/r',
+    '/a:b@c',
+  ])('are left where there is no password: %s', (url) => {
+    expect(splitCredentials(url)).toEqual({ url, header: null, secret: null })
+  })
+})
 
 const OPERATOR = {
   PATH: '/bin',
@@ -97,26 +248,6 @@ describe('the environment of git', () => {
   })
 })
 
-describe('the ssh command', () => {
-  test.each([
-    [{}, 'ssh -oBatchMode=yes'],
-    [{ environmentCommand: 'ssh -i key' }, 'ssh -i key -oBatchMode=yes'],
-    [{ configuredCommand: '"/opt/my ssh/ssh" -i key' }, '"/opt/my ssh/ssh" -i key -oBatchMode=yes'],
-    [
-      { environmentCommand: 'one', configuredCommand: 'two', program: 'three' },
-      'one -oBatchMode=yes',
-    ],
-    [{ configuredCommand: 'two', program: 'three' }, 'two -oBatchMode=yes'],
-    [{ program: "/opt/it's/ssh" }, "'/opt/it'\\''s/ssh' -oBatchMode=yes"],
-    [{ program: '/usr/bin/plink' }, '/usr/bin/plink -batch'],
-    [{ configuredCommand: 'PLINK.EXE -v' }, 'PLINK.EXE -v -batch'],
-    [{ program: 'wrapper', variant: 'simple' }, 'wrapper'],
-    [{ program: 'wrapper', variant: 'auto' }, 'wrapper -oBatchMode=yes'],
-  ])('of %j is %s', (settings, expected) => {
-    expect(sshCommand({ ...NO_SSH, ...settings })).toBe(expected)
-  })
-})
-
 describe('a configuration file', () => {
   test('as git writes it is read', () => {
     const text =
@@ -144,21 +275,5 @@ describe('a configuration file', () => {
     ['anything else', '[a\n'],
   ])('with %s is left to git', (_, text) => {
     expect(parseSimpleConfig(text)).toBe(null)
-  })
-})
-
-describe('the version of git', () => {
-  test.each([
-    ['git version 2.39.5', true],
-    ['git version 2.32.0 (Apple Git-132)', true],
-    ['git version 2.31.9', false],
-    ['git version 3.0.1.windows.1', true],
-  ])('%s is recent enough: %s', (output, expected) => {
-    const version = parseGitVersion(output)
-    expect(version !== null && isRecentEnough(version)).toBe(expected)
-  })
-
-  test('is not read out of anything else', () => {
-    expect(parseGitVersion('busybox')).toBe(null)
   })
 })

@@ -25,6 +25,7 @@ const STARTING: Journal = {
   key: { owner: 'Owner', name: 'Repo', number: 7 },
   ticket: 'code',
   generation: 1,
+  previousRunId: null,
   attempt: 1,
   dryRun: false,
   build: 'abc',

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
 const BANNER =
@@ -9,6 +9,7 @@ const BANNER =
 /**
  * Makes a program of a TypeScript fixture, for tests that need real processes. It lies inside the
  * repository, where native packages are found, unless another folder is given.
+ * @param name a file of test/fixtures, or another one by its path from there; without `.ts`
  */
 export function bundleFixture(
   name: string,
@@ -18,7 +19,7 @@ export function bundleFixture(
   const made = mkdtempSync(join(folder, 'fixture-'))
   // Tests also run it as another user.
   chmodSync(made, 0o755)
-  const path = join(made, `${name}.mjs`)
+  const path = join(made, `${basename(name)}.mjs`)
   execFileSync(join(ROOT, 'node_modules/.bin/esbuild'), [
     join(ROOT, 'test/fixtures', `${name}.ts`),
     '--bundle',

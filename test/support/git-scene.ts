@@ -27,6 +27,8 @@ export type GitScene = Readonly<{
   run(folder: string, ...args: readonly string[]): string
   /** Commits files by way of another clone; a null deletes. Other branches begin at the default one. */
   push(files: Readonly<Record<string, string | Buffer | null>>, branch?: string): string
+  /** Makes a repository with a file `s.txt` and adds it to the default branch as a submodule; its path. */
+  addSubmodule(name: string): string
   /** The adapter with other options or variables. */
   open(options?: Partial<GitOptions>, variables?: Readonly<Record<string, string>>): Git
   /** Fetches the base and checks out a tree. */
@@ -68,6 +70,16 @@ export function makeGitScene(
     return oid
   }
   push(files)
+  const addSubmodule: GitScene['addSubmodule'] = (name) => {
+    const sub = inside('sub')
+    run(root, 'init', '-q', sub)
+    writeAt(join(sub, 's.txt'), 's')
+    run(sub, 'add', '-A')
+    run(sub, 'commit', '-q', '-m', 'sub')
+    run(other, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', sub, name)
+    push({})
+    return sub
+  }
   const clone = inside('work', WIDGETS.owner, WIDGETS.name)
   run(root, 'clone', '-q', origin, clone)
   const open: GitScene['open'] = (options = {}, variables = {}) =>
@@ -102,6 +114,7 @@ export function makeGitScene(
     git,
     run,
     push,
+    addSubmodule,
     open,
     checkOut,
     remove: () => rmSync(root, { recursive: true, force: true }),

@@ -15,6 +15,11 @@ export function processesShowing(text: string): readonly Sampled[] {
   })
 }
 
+/** The words a process was started with; none when it has ended, even while we look. */
+export function commandLineOf(pid: number): readonly string[] {
+  return read(`/proc/${pid}/cmdline`).split('\0').slice(0, -1)
+}
+
 /** Looks again and again until `end`, which returns everything that was ever found. */
 export function sampleProcesses(
   text: string,

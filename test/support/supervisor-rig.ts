@@ -43,7 +43,7 @@ export function buildSupervisor(): Readonly<{
   remove: () => void
   open: (change?: Partial<SupervisorProgram>) => Rig
 }> {
-  const bundle = bundleFixture('supervisor')
+  const bundle = bundleFixture('../../daemon/supervise')
   return { ...bundle, open: (change) => openRig(bundle.path, change) }
 }
 
