@@ -1,4 +1,4 @@
-import { Command } from '@oclif/core'
+import { Command } from '@oclif/core/command'
 import { asFault, describeFault } from '../daemon/core/fault.ts'
 import { FAULTS } from '../daemon/core/fault-catalogue.ts'
 

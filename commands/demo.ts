@@ -1,4 +1,4 @@
-import { Flags } from '@oclif/core'
+import * as Flags from '@oclif/core/flags'
 import { buildOfThisProgram } from '../daemon/app/build.ts'
 import { BaseCommand } from './base-command.ts'
 

@@ -1,4 +1,7 @@
-import { flush, handle, run } from '@oclif/core'
+// By their own paths: the package's index loads all of it.
+import { flush } from '@oclif/core/flush'
+import { handle } from '@oclif/core/handle'
+import { run } from '@oclif/core/run'
 import { buildOfThisProgram } from './app/build.ts'
 
 /** Runs one command line. Sets the exit code; faults are told by the commands themselves. */

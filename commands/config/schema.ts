@@ -5,7 +5,7 @@ export default class ConfigSchema extends BaseCommand {
 
   async run(): Promise<unknown> {
     await this.parse(ConfigSchema)
-    const { configJsonSchema } = await import('../../daemon/app/config-schema.ts')
+    const { configJsonSchema } = await import('../../daemon/app/config-report.ts')
     const schema = configJsonSchema()
     if (!this.jsonEnabled()) this.log(JSON.stringify(schema, null, 2))
     return schema

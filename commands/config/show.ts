@@ -6,7 +6,7 @@ export default class ConfigShow extends BaseCommand {
 
   async run(): Promise<unknown> {
     await this.parse(ConfigShow)
-    const { showConfig, renderConfig } = await import('../../daemon/app/show-config.ts')
+    const { showConfig, renderConfig } = await import('../../daemon/app/config-report.ts')
     const shown = showConfig()
     if (!this.jsonEnabled()) this.log(renderConfig(shown))
     return shown

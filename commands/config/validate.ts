@@ -6,7 +6,7 @@ export default class ConfigValidate extends BaseCommand {
 
   async run(): Promise<unknown> {
     await this.parse(ConfigValidate)
-    const { validateConfig, renderValidation } = await import('../../daemon/app/validate-config.ts')
+    const { validateConfig, renderValidation } = await import('../../daemon/app/config-report.ts')
     const validation = validateConfig()
     process.exitCode = validation.valid ? 0 : 1
     if (!this.jsonEnabled()) this.log(renderValidation(validation))

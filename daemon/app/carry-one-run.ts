@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { countEffects } from '../core/effects.ts'
 import { fault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
 import { carryRun, type RunEnd } from '../engine/carry-run.ts'
 import { trustedHost } from '../executor/trusted-host.ts'
 import { openJournals } from '../state/journals.ts'
@@ -7,13 +9,14 @@ import { systemClock } from '../sys/clock.ts'
 import { readDescriptor } from '../sys/drain-descriptor.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
+import { readFileBounded } from '../sys/files.ts'
 import { setNonDumpable } from '../sys/native.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
+import { PROMPT_FILES, type PromptTemplates } from '../worker/render-prompt.ts'
 import { type Build, bundleOf } from './build.ts'
-import { supervisorEnvironment } from './clean-environment.ts'
+import { supervisorEnvironment } from './credentials.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { openPorts } from './open-ports.ts'
-import { readPromptTemplates } from './prompt-templates.ts'
 import { runSettingsOf } from './settings-of.ts'
 import { RUNNER_FDS } from './start-runner.ts'
 
@@ -72,4 +75,18 @@ export async function carryOneRun(
     },
     journal,
   )
+}
+
+/** The prompt texts of the installed build. Faults: sys/io when one is missing. */
+export function readPromptTemplates(build: Build): PromptTemplates {
+  const read = (name: string): string => {
+    const path = join(build.templates, name)
+    const bytes = readFileBounded(path, LIMITS.configurationBytes)
+    if (bytes !== null) return bytes.toString('utf8')
+    throw fault('sys/io', { operation: 'Reading', path, reason: 'it is missing' })
+  }
+  return {
+    frame: read(PROMPT_FILES.frame),
+    behaviour: { code: read(PROMPT_FILES.code), investigation: read(PROMPT_FILES.investigation) },
+  }
 }

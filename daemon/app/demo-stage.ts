@@ -8,9 +8,9 @@ import {
   readFileBounded,
   writeFileAtomic,
 } from '../sys/files.ts'
+import { makeTemporaryFolder } from '../sys/paths.ts'
 import { findProgram, runProcess } from '../sys/run-process.ts'
 import { startProcess } from '../sys/start-process.ts'
-import { makeTemporaryFolder } from '../sys/temporary-folder.ts'
 import { type Build, bundleOf } from './build.ts'
 
 /** The demo's repository and the people in it. */

@@ -5,7 +5,7 @@ import {
   loadConfig,
 } from '../config/load-config.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
-import { realPath } from '../sys/real-path.ts'
+import { realPath } from '../sys/paths.ts'
 
 const FILES = { fileStatus, readFileBounded, realPath }
 

@@ -2,10 +2,11 @@ import { dirname } from 'node:path'
 import winston from 'winston'
 import Transport from 'winston-transport'
 import { describeFault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { Clock, Log, LogFields } from '../core/ports.ts'
 import { redact } from '../core/redaction.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { appendLine, ensureDirectory } from '../sys/files.ts'
+import { appendLine, ensureDirectory, fileStatus, renameFile } from '../sys/files.ts'
 
 /** Which process wrote a line. */
 export type LogProcess = 'tick' | 'runner'
@@ -67,4 +68,15 @@ function redactDeep(value: unknown, secrets: readonly string[]): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [name, redactDeep(inner, secrets)]),
   )
+}
+
+/**
+ * Keeps the log from growing for ever: past its limit it becomes `<path>.1`, which is replaced. Only the
+ * tick does this, under its lock; other processes open the path anew for every line (design §11).
+ */
+export function rotateLog(path: string): void {
+  const status = fileStatus(path)
+  if (status !== null && status.kind === 'file' && status.size > LIMITS.logBytes) {
+    renameFile(path, `${path}.1`)
+  }
 }

@@ -18,8 +18,8 @@ import { announceEffect } from '../sys/effect-channel.ts'
 import { leaveWasmUnoptimized } from '../sys/spare-wasm.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import type { Build } from './build.ts'
+import { openTokenSource, type TokenOfProcess } from './credentials.ts'
 import { type LogProcess, openLog } from './open-log.ts'
-import { openTokenSource, type TokenOfProcess } from './token-source.ts'
 
 /** The adapters that tick and runner share, each counted (design §2). */
 export type Ports = Readonly<{

@@ -3,7 +3,7 @@ import type { StateLayout } from '../state/layout.ts'
 import { closeDescriptor, ensureDirectory, openToAppend } from '../sys/files.ts'
 import { spawnDetached } from '../sys/spawn-detached.ts'
 import { type Build, bundleOf } from './build.ts'
-import { withoutCredentials } from './clean-environment.ts'
+import { withoutCredentials } from './credentials.ts'
 
 /** Descriptors a runner is given (P§2); the token goes over a pipe, never through its environment. */
 export const RUNNER_FDS = { claim: 3, token: 4 } as const satisfies Record<string, number>

@@ -13,10 +13,9 @@ import { LONGEST_WAIT_MS } from '../engine/dispatch.ts'
 import { openJsonStore } from '../state/json-store.ts'
 import { systemClock } from '../sys/clock.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
-import { bridgeReadiness } from './bridge-readiness.ts'
 import type { Build } from './build.ts'
-import { type LiveWorker, liveWorkers } from './live-workers.ts'
 import { loadProgramConfig } from './load-program-config.ts'
+import { bridgeReadiness, type LiveWorker, liveWorkers } from './status-probes.ts'
 
 /** Version of the JSON shape; part of the versioned surface (R§10.5). */
 const STATUS_VERSION = '1.0.0'

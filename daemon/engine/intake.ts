@@ -8,7 +8,7 @@ import { type QueueEntry, type QueueState, withEntry } from '../core/queue.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { applyEvent, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from './each-bounded.ts'
-import { recordError } from './outcome-of-fault.ts'
+import { isRateLimit, recordError } from './outcome-of-fault.ts'
 import { pollRepository, type RepositoryPoll } from './poll-repository.ts'
 import { newestLabeling } from './prepare-run.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
@@ -208,9 +208,12 @@ function memoriesOf(
 ): Readonly<Record<string, RepositoryMemory>> {
   const memories = polled.map((one): [string, RepositoryMemory] => {
     const id = repositoryId(one.repository)
-    return 'poll' in one
-      ? [id, { sweptAt: one.poll.sweptAt, problem: null }]
-      : [id, { sweptAt: before[id]?.sweptAt ?? null, problem: recordError(one.thrown, now) }]
+    if ('poll' in one) return [id, { sweptAt: one.poll.sweptAt, problem: null }]
+    const { sweptAt, problem } = before[id] ?? { sweptAt: null, problem: null }
+    return [
+      id,
+      { sweptAt, problem: isRateLimit(one.thrown) ? problem : recordError(one.thrown, now) },
+    ]
   })
   return Object.fromEntries(memories)
 }

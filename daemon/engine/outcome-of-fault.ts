@@ -1,4 +1,4 @@
-import { asFault, type Fault } from '../core/fault.ts'
+import { asFault, type Fault, isFault } from '../core/fault.ts'
 import { FAULTS } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -24,6 +24,11 @@ const EVENT_OF_CLASS = {
 export function recordError(thrown: unknown, now: number): RecordedError {
   const known = asFault(thrown)
   return { code: known.code, message: known.message, at: toTimestamp(now) }
+}
+
+/** Told as a limit with its end, in one place for all; not as an error of whatever met it. */
+export function isRateLimit(thrown: unknown): boolean {
+  return isFault(thrown) && thrown.code === 'github/rate-limited'
 }
 
 /** The event that ends a run which met a fault. */

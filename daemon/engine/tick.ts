@@ -1,17 +1,15 @@
 import { addDiagnostics } from '../core/diagnostics.ts'
-import { isFault } from '../core/fault.ts'
 import { type Gate, judgeGate } from '../core/gate.ts'
 import { repositoryId } from '../core/issue-key.ts'
 import type { Meta, RepositoryMemory, TickOutcome } from '../core/meta.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { type DispatchReport, dispatch } from './dispatch.ts'
-import { type CloneReport, inspectClones } from './inspect-clones.ts'
 import { type IntakeReport, intake } from './intake.ts'
-import { recordError } from './outcome-of-fault.ts'
+import { isRateLimit, recordError } from './outcome-of-fault.ts'
 import { type RecoveryReport, recover } from './recover.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 import { watchPulls } from './watch-pulls.ts'
-import { watchedRepositories } from './watched-repositories.ts'
+import { type CloneReport, inspectClones, watchedRepositories } from './watched-repositories.ts'
 
 // One tick: gate → recover → clones → intake → watch → dispatch → settle. It looks at what is true now
 // and moves it one step; it starts work and leaves. Called under the tick lock (design §5, §6).
@@ -127,9 +125,7 @@ async function settle(ports: TickPorts, settlement: Settlement): Promise<void> {
 
 /** Dated, and gone after a tick without problems (R§12 W15a). A rate limit is shown as such, not as an error. */
 function lastError(problems: readonly TickProblem[], now: number): Meta['lastError'] {
-  const worst = problems.find(
-    ({ thrown }) => !(isFault(thrown) && thrown.code === 'github/rate-limited'),
-  )
+  const worst = problems.find(({ thrown }) => !isRateLimit(thrown))
   return worst === undefined ? null : recordError(worst.thrown, now)
 }
 

@@ -10,8 +10,8 @@ import {
   removePath,
   writeFileAtomic,
 } from '../sys/files.ts'
-import { copyWithTime, movePath } from '../sys/move-path.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
+import { copyWithTime, movePath } from '../sys/paths.ts'
 import type { RunGit } from './run-git.ts'
 
 type TreeRequest = WorkerRepositoryRequest & Readonly<{ indexPath: string }>

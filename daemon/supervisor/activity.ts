@@ -6,7 +6,7 @@ import { LIMITS } from '../core/limits.ts'
 import type { Clock } from '../core/ports.ts'
 import { claimsSuccess, type Launch } from '../core/supervisor-files.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
-import { treeFingerprint } from '../sys/tree-fingerprint.ts'
+import { treeFingerprint } from '../sys/tree-entry.ts'
 
 const SHORTEST_INTERVAL_MS = 250
 const LONGEST_INTERVAL_MS = 10_000

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/ports.ts'
-import { onAbort } from './on-abort.ts'
+import { onAbort } from './bounded-waits.ts'
 
 /** Longest time a sleeper goes without looking at the clock again. */
 const SLICE_MS = 1000

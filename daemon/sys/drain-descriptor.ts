@@ -1,6 +1,6 @@
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import type { Clock } from '../core/ports.ts'
-import { settlesWithin } from './settles-within.ts'
+import { settlesWithin } from './bounded-waits.ts'
 
 /** Largest piece handed over at once; one buffer of this size is used again and again. */
 const PIECE_BYTES = 64 * 1024

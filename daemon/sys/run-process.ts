@@ -1,14 +1,14 @@
-// Programs that are waited for: bounded output, a deadline, and an end for everything they started in
-// their own session. Descendants in a session of their own are not waited for and not ended.
-
 import { isAbsolute, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { type Fault, fault } from '../core/fault.ts'
-import { captureHead } from './capture-head.ts'
+import { onAbort } from './bounded-waits.ts'
 import { isExecutableFile } from './files.ts'
-import { onAbort } from './on-abort.ts'
 import { currentBootId, identifyProcess } from './process-identity.ts'
 import { type StartedProcess, signalGroup, startProcess } from './start-process.ts'
 import { killSession } from './terminate.ts'
+
+// Programs that are waited for: bounded output, a deadline, and an end for everything they started in
+// their own session. Descendants in a session of their own are not waited for and not ended.
 
 export type ProcessRequest = Readonly<{
   /** Program (found by the PATH of `env`) and its arguments. */
@@ -170,4 +170,45 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
     resolve = settle
   })
   return { promise, resolve }
+}
+
+/** The first bytes of a stream, in one buffer that grows by doubling. */
+export type CapturedHead = Readonly<{
+  /** What has come so far, at most `maxBytes`. */
+  bytes(): Buffer
+  /** Whether more came than was kept. */
+  isTruncated(): boolean
+}>
+
+const FIRST_BYTES = 8192
+
+/**
+ * Keeps the first `maxBytes` of a stream and goes on reading, so that the writer is never blocked.
+ * A stream that fails counts as ended.
+ * @param onTruncated called once, when the first byte too many comes
+ */
+export function captureHead(
+  stream: Readable | null | undefined,
+  maxBytes: number,
+  onTruncated: () => void,
+): CapturedHead {
+  let kept = Buffer.allocUnsafe(Math.min(FIRST_BYTES, maxBytes))
+  let length = 0
+  let truncated = false
+  stream?.on('error', () => {})
+  stream?.on('data', (chunk: Buffer) => {
+    const wanted = Math.min(length + chunk.length, maxBytes)
+    if (wanted > kept.length) {
+      const larger = Buffer.allocUnsafe(Math.min(Math.max(wanted, kept.length * 2), maxBytes))
+      kept.copy(larger, 0, 0, length)
+      kept = larger
+    }
+    chunk.copy(kept, length, 0, wanted - length)
+    const exceeds = length + chunk.length > maxBytes
+    length = wanted
+    if (!exceeds || truncated) return
+    truncated = true
+    onTruncated()
+  })
+  return { bytes: () => kept.subarray(0, length), isTruncated: () => truncated }
 }

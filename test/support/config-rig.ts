@@ -5,7 +5,7 @@ import type { ConfigFiles } from '../../daemon/config/find-source.ts'
 import { type ConfigInspection, inspectConfig } from '../../daemon/config/load-config.ts'
 import type { Problem } from '../../daemon/config/problem.ts'
 import { fileStatus, readFileBounded } from '../../daemon/sys/files.ts'
-import { realPath } from '../../daemon/sys/real-path.ts'
+import { realPath } from '../../daemon/sys/paths.ts'
 
 export const CONFIG_FILES: ConfigFiles = { readFileBounded, fileStatus, realPath }
 

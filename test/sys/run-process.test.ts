@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { childrenOf, listProcesses } from '../../daemon/sys/process-identity.ts'
 import { findProgram, type ProcessRequest, runProcess } from '../../daemon/sys/run-process.ts'
-import { commandLineOf } from '../support/command-line-of.ts'
+import { commandLineOf } from '../support/process-sample.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const env = { PATH: '/usr/bin:/bin' }

@@ -1,7 +1,27 @@
-import { constants, copyFileSync, renameSync, statSync, utimesSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { ioFault } from './io-fault.ts'
+import {
+  constants,
+  copyFileSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  utimesSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { errorCode, ioFault } from './io-fault.ts'
 import { syncPath } from './replace-file.ts'
+
+/** The path with every link resolved; null when it leads nowhere. Faults: sys/io. */
+export function realPath(path: string): string | null {
+  try {
+    return realpathSync(path)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null
+    throw ioFault('Resolving', path, error)
+  }
+}
 
 /**
  * Renames a file or folder on the same file system; durable when it returns. What lies at `to` is
@@ -29,4 +49,9 @@ export function copyWithTime(from: string, to: string): void {
   } catch (error) {
     throw ioFault('Copying', from, error)
   }
+}
+
+/** A fresh folder of our own (0700) where the system keeps temporary files. */
+export function makeTemporaryFolder(prefix: string): string {
+  return mkdtempSync(join(tmpdir(), prefix))
 }

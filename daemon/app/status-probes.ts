@@ -1,11 +1,27 @@
+import { isFault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { QueueEntry } from '../core/queue.ts'
+import { resolveWorkerCommand } from '../engine/resolve-worker-command.ts'
 import { openClaims } from '../state/claims.ts'
 import { openJournals } from '../state/journals.ts'
 import { layoutOf } from '../state/layout.ts'
 import { systemClock } from '../sys/clock.ts'
 import { fileStatus } from '../sys/files.ts'
+
+/** Whether the configured worker command could be started now. */
+export function bridgeReadiness(
+  command: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+): 'present' | 'missing' | 'not-executable' {
+  try {
+    resolveWorkerCommand(command, environment)
+    return 'present'
+  } catch (thrown) {
+    if (!isFault(thrown)) throw thrown
+    return thrown.code === 'worker/command-not-executable' ? 'not-executable' : 'missing'
+  }
+}
 
 /** A run whose claim is held, which is the only evidence of life (P§1). */
 export type LiveWorker = Readonly<{
