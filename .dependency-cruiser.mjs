@@ -38,9 +38,12 @@ export default {
     {
       name: 'effects-live-in-sys',
       severity: 'error',
-      comment: 'files, processes and timers are reached through daemon/sys (the demo server is its own process)',
+      comment:
+        'files, processes and timers are reached through daemon/sys (the demo server is its own process)',
       from: { path: '^daemon/', pathNot: '^daemon/(sys|demo)/' },
-      to: { path: '^(node:)?(fs|fs/promises|child_process|timers|timers/promises|worker_threads)$' },
+      to: {
+        path: '^(node:)?(fs|fs/promises|child_process|timers|timers/promises|worker_threads)$',
+      },
     },
     {
       name: 'nothing-listens',

@@ -30,7 +30,7 @@ try {
     }
   }
 } finally {
-  stage.close()
+  await stage.close()
 }
 if (options.json) console.log(JSON.stringify(results, null, 2))
 if (options.strict && results.some(({ met }) => !met)) process.exitCode = 1

@@ -1,7 +1,7 @@
 import { FAULTS } from '../daemon/core/fault-catalogue.ts'
 import { FAULT_CLASSES, type FaultClass } from '../daemon/core/fault-classes.ts'
 import { PUBLISH_PLANS, RUN_STAGES } from '../daemon/core/journal.ts'
-import { PHASES } from '../daemon/core/phases.ts'
+import { PHASES } from '../daemon/core/queue.ts'
 import { TRANSITIONS } from '../daemon/core/transitions.ts'
 
 /** docs/lifecycle.md, from the tables of daemon/core. */

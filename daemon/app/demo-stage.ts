@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fault } from '../core/fault.ts'
 import { type Control, connectControl } from '../demo/control-client.ts'
 import {
@@ -58,7 +58,8 @@ export async function setDemoStage(
   environment: Readonly<Record<string, string>>,
 ): Promise<DemoStage> {
   requirePrograms(environment)
-  const root = keep ?? makeTemporaryFolder('caduceus-demo-')
+  // Absolute, for the embedded GitHub and the program work in other folders than we do.
+  const root = keep === null ? makeTemporaryFolder('caduceus-demo-') : resolve(keep)
   if (fileStatus(join(root, 'github')) !== null) {
     throw fault('demo/refused', { reason: `${root} holds an earlier demo; choose another folder` })
   }

@@ -95,11 +95,14 @@ async function play(
 
   const report = await showOutcome(stage, story, phase, options, tell)
   tell(paint.title('Once more: caduceus run --now --wait'))
+  const before = await control('listIssues', { repo: DEMO.repository })
   await runProgram(build, stage, () => undefined)
   const after = await control('listIssues', { repo: DEMO.repository })
-  tell(
-    `  nothing changed: ${after.filter(({ pull }) => pull !== null).length} pull request(s), ${report.comments} comment(s)`,
-  )
+  if (JSON.stringify(after) !== JSON.stringify(before)) {
+    throw fault('demo/failed', { reason: 'a second run changed something', path: stage.root })
+  }
+  const pulls = after.filter(({ pull }) => pull !== null).length
+  tell(`  nothing changed: ${pulls} pull request(s), ${report.comments} comment(s)`)
   return report
 }
 

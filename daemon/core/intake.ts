@@ -1,9 +1,8 @@
 import { formatIssue, type IssueKey, type RepositoryName } from './issue-key.ts'
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from './labels.ts'
 import type { Diagnostic } from './meta.ts'
-import { PHASES } from './phases.ts'
 import type { IssueSummary } from './ports.ts'
-import { newEntry, type QueueEntry } from './queue.ts'
+import { newEntry, PHASES, type QueueEntry } from './queue.ts'
 import { toTimestamp } from './timestamp.ts'
 import type { PhaseEvent } from './transitions.ts'
 

@@ -26,7 +26,8 @@ export const LIMITS = {
   /** GitHub. */
   pageSize: 100,
   httpBodyBytes: 10 * MIB,
-  httpConcurrency: 10,
+  /** Requests at a time. GitHub allows 100 for an account (docs, "Rate limits for the REST API"). */
+  httpConcurrency: 25,
   redirects: 3,
   httpCacheFileBytes: 2 * MIB,
   httpCacheFiles: 2000,
@@ -44,6 +45,7 @@ export const LIMITS = {
   diagnosticMessageBytes: 256,
   recentErrors: 10,
   /** Git. */
+  gitConcurrency: 10,
   gitOutputBytes: 32 * KIB,
   gitListingBytes: 256 * MIB,
   configurationBytes: MIB,

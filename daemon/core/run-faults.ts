@@ -102,11 +102,6 @@ export const RUN_FAULTS = {
     message: 'Pull request #{number} was closed without being merged.',
     next: 'Label {issue} again to try once more.',
   },
-  'publish/ambiguous': {
-    class: 'terminal',
-    message: '{what} exists more than once for this run.',
-    next: 'Look at {where} and keep one.',
-  },
   'publish/pending': {
     class: 'infrastructure',
     message: 'It is not known yet whether {stage} took effect; looked at again from {until}.',

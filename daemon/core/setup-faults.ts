@@ -48,11 +48,6 @@ export const SETUP_FAULTS = {
       'The GitHub token holds a character that no token has (a space, a line break or the like).',
     next: 'Set it again, without surrounding text.',
   },
-  'state/none': {
-    class: 'state',
-    message: 'There is no state yet in {path}.',
-    next: 'Run one tick: caduceus run',
-  },
   'state/corrupt': {
     class: 'state',
     message: '{path} is not readable as state: {reason}. {kept}',
@@ -86,11 +81,6 @@ export const SETUP_FAULTS = {
   'state/claim-mismatch': {
     class: 'terminal',
     message: 'The run {run} no longer owns {issue} (found: {found}).',
-    next: 'Look at: caduceus status',
-  },
-  'state/refused': {
-    class: 'usage',
-    message: 'An entry in phase {phase} does not accept "{event}" ({issue}).',
     next: 'Look at: caduceus status',
   },
   'issue/withdrawn': {

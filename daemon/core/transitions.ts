@@ -1,7 +1,6 @@
-import { backoffMs } from './backoff.ts'
 import { LIMITS } from './limits.ts'
-import type { Phase } from './phases.ts'
-import type { Blocked, QueueEntry, RecordedError } from './queue.ts'
+import type { Blocked, Phase, QueueEntry, RecordedError } from './queue.ts'
+import { backoffMs } from './scheduling.ts'
 import { fromTimestamp, type Timestamp, toTimestamp } from './timestamp.ts'
 
 // The life of an entry. This table is the only place that knows which phase follows which

@@ -1,5 +1,6 @@
 // The embedded GitHub as a server on loopback, and the way of each request through it.
 
+import { setMaxListeners } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeThrown, fault } from '../core/fault.ts'
@@ -60,6 +61,8 @@ export type EmbeddedGitHubOptions = Readonly<{
  */
 export async function startEmbeddedGitHub(options: EmbeddedGitHubOptions): Promise<EmbeddedGitHub> {
   const closing = new AbortController()
+  // Each answer that is held back listens to it, and any number may be.
+  setMaxListeners(0, closing.signal)
   const world = openWorld(options)
   const server = createServer()
   const port = await listen(server, options.port ?? 0)

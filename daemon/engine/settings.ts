@@ -1,7 +1,7 @@
-import type { Capacity } from '../core/eligibility.ts'
 import type { RepositoryName } from '../core/issue-key.ts'
 import type { TriggerLabels } from '../core/labels.ts'
 import type { PublishPolicy } from '../core/publish-policy.ts'
+import type { Capacity } from '../core/scheduling.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
 
 /** What a tick needs of the configuration. */

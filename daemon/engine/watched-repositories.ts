@@ -59,7 +59,7 @@ export async function inspectClones(
   git: Pick<Git, 'inspectClone'>,
   repositories: readonly RepositoryName[],
 ): Promise<CloneReport> {
-  const looked = await eachBounded(repositories, LIMITS.httpConcurrency, async (repository) => {
+  const looked = await eachBounded(repositories, LIMITS.gitConcurrency, async (repository) => {
     try {
       await git.inspectClone(repository)
       return { repository, thrown: null }

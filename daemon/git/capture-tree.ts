@@ -15,8 +15,7 @@ import {
   parseStaged,
   toBytes,
 } from './listing.ts'
-import type { RunGit } from './run-git.ts'
-import { makeTreeGit, type TreeGit, treeUnusable } from './run-git.ts'
+import { makeTreeGit, type RunGit, type TreeGit, treeUnusable } from './run-git.ts'
 
 /**
  * Builds the tree to publish from the worker's files by plumbing (P§5). Nothing a worker planted –

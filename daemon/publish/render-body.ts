@@ -1,6 +1,10 @@
 import { LIMITS } from '../core/limits.ts'
-import { fenceMarkdown } from '../core/markdown-fence.ts'
-import { keepsFences, neutralizeMarkdown, neutralizePlain } from '../core/neutralize.ts'
+import {
+  fenceMarkdown,
+  keepsFences,
+  neutralizeMarkdown,
+  neutralizePlain,
+} from '../core/markdown.ts'
 import { characters } from '../core/voice.ts'
 
 /**

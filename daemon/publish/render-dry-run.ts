@@ -1,6 +1,6 @@
 import { formatIssue } from '../core/issue-key.ts'
 import type { Journal, Publication } from '../core/journal.ts'
-import { fenceMarkdown } from '../core/markdown-fence.ts'
+import { fenceMarkdown } from '../core/markdown.ts'
 import type { TreeChange } from '../core/ports.ts'
 
 /** What a dry run shows besides the texts. */

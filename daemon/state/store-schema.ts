@@ -1,6 +1,5 @@
 import { type Meta, type RepositoryMemory, TICK_OUTCOMES } from '../core/meta.ts'
-import { PHASES } from '../core/phases.ts'
-import type { QueueEntry, QueueState } from '../core/queue.ts'
+import { PHASES, type QueueEntry, type QueueState } from '../core/queue.ts'
 import {
   COUNT,
   closedObject,

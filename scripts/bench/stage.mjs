@@ -2,6 +2,7 @@
 // state directories with a configuration each.
 
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -25,8 +26,8 @@ export async function openStage(dist) {
     token,
     url: github.url,
     control: github.control,
-    close: () => {
-      github.close()
+    close: async () => {
+      await github.close()
       rmSync(root, { recursive: true, force: true })
     },
   }
@@ -55,9 +56,10 @@ async function startGitHub(dist, root) {
       if (error !== undefined) throw new Error(`${verb}: ${error}`)
       return result
     },
-    close: () => {
-      child.removeAllListeners('exit')
+    close: async () => {
+      const ended = once(child, 'exit')
       child.stdin.end()
+      await ended
     },
   }
 }
@@ -107,26 +109,28 @@ export function openProgram(stage, name, watchedRepos) {
     const done = spawnSync(process.execPath, argv, { env, encoding: 'utf8' })
     return { ...done, ms: performance.now() - started }
   }
-  let lastTick = 0
-  /** A tick whose poll is due; the wait for that does not count. */
-  const runTick = async (nodeOptions = []) => {
-    await sleep(Math.max(0, lastTick + POLL_INTERVAL_MS - Date.now()))
-    lastTick = Date.now()
-    return run(nodeOptions, 'run')
+  const meta = () => JSON.parse(readFileSync(join(stateDir, 'state_meta.json'), 'utf8'))
+  /** A tick whose poll is due; the wait for that does not count. `lastPoll` is when the one before began. */
+  const runTick = async (lastPoll, nodeOptions = []) => {
+    await sleep(Math.max(0, lastPoll + POLL_INTERVAL_MS - Date.now()))
+    const done = run(nodeOptions, 'run')
+    if (Date.parse(meta().lastPollStarted) === lastPoll) throw new Error('the tick did not poll')
+    return done
   }
+  const lastPoll = () => Date.parse(meta().lastPollStarted)
   return {
     stateDir,
     /** Milliseconds of an idle tick. */
-    tick: async (nodeOptions) => succeeded(await runTick(nodeOptions), ''),
+    tick: async (nodeOptions) => succeeded(await runTick(lastPoll(), nodeOptions), ''),
     /** Milliseconds of `status`. */
     status: () => succeeded(run([], 'status'), null),
     /** The first ticks: both labels, then what has changed, then nothing any more. */
     settle: async () => {
       // The first one also tells about the stored issues that need attention.
-      await runTick()
-      await runTick()
-      await runTick()
-      const { lastOutcome } = JSON.parse(readFileSync(join(stateDir, 'state_meta.json'), 'utf8'))
+      await runTick(0)
+      await runTick(lastPoll())
+      await runTick(lastPoll())
+      const { lastOutcome } = meta()
       if (lastOutcome !== 'idle304') throw new Error(`ticks are not idle, but ${lastOutcome}`)
     },
   }

@@ -1,10 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { addDiagnostics } from '../../daemon/core/diagnostics.ts'
 import { decideIntake, type IntakeDecision } from '../../daemon/core/intake.ts'
-import type { Diagnostic } from '../../daemon/core/meta.ts'
-import { PHASES, type Phase } from '../../daemon/core/phases.ts'
+import { addDiagnostics, type Diagnostic } from '../../daemon/core/meta.ts'
 import type { IssueSummary } from '../../daemon/core/ports.ts'
-import { newEntry, type QueueEntry } from '../../daemon/core/queue.ts'
+import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { applyEvent } from '../../daemon/core/transitions.ts'
 
@@ -119,6 +117,18 @@ describe('what an issue of a poll means for the queue', () => {
 
   test('while dry runs are on, a preview stays one', () => {
     expect(word(decide(issue([TRIGGERS.code]), entry('previewed'), true))).toBe('nothing')
+  })
+
+  test('what was skipped for its two labels goes on when one of them is gone', () => {
+    const error = { code: 'issue/ambiguous', message: 'm', at: AT }
+    const skipped = { ...entry('skipped', CHANGED), lastError: error }
+    const decision = decide(issue(LABELS.investigation), skipped)
+    expect(decision).toMatchObject({
+      kind: 'event',
+      event: { on: 'relabelled', ticket: 'investigation' },
+    })
+    expect(word(decide(issue(BOTH), skipped))).toBe('ambiguous-labels')
+    expect(word(decide(issue([]), skipped))).toBe('nothing')
   })
 
   test('after an end nothing is looked up until the issue changes', () => {

@@ -1,8 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { backoffMs } from '../../daemon/core/backoff.ts'
-import { eligibleEntries, nextHead } from '../../daemon/core/eligibility.ts'
-import { type Gate, judgeGate } from '../../daemon/core/gate.ts'
 import { issueId } from '../../daemon/core/issue-key.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { type Meta, newMeta } from '../../daemon/core/meta.ts'
@@ -13,6 +10,13 @@ import {
   type QueueState,
   withEntry,
 } from '../../daemon/core/queue.ts'
+import {
+  backoffMs,
+  eligibleEntries,
+  type Gate,
+  judgeGate,
+  nextHead,
+} from '../../daemon/core/scheduling.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from '../../daemon/core/timestamp.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z')

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { PHASES, type Phase } from '../../daemon/core/phases.ts'
-import { newEntry, type QueueEntry } from '../../daemon/core/queue.ts'
+import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import {
   applyEvent,
