@@ -90,12 +90,29 @@ export function freezePublication(
   }
   const texts = outgoing(publication)
   requireVoice(
-    PLANS[plan].texts.map((name) => texts[name]),
+    [
+      ...PLANS[plan].texts.map((name) => texts[name]),
+      // As the worker wrote it too: a term with a sign in it no longer matches once that is made inert.
+      ...PLANS[plan].texts.map((name) => ({
+        where: texts[name].where,
+        text: report[SOURCES[name]],
+        limit: Number.POSITIVE_INFINITY,
+        unit: 'bytes' as const,
+      })),
+    ],
     policy.forbiddenStrings,
     journal,
   )
   return publication
 }
+
+/** What of the worker's report each outgoing text is made from. */
+const SOURCES = {
+  title: 'pullRequestTitle',
+  commit: 'commitMessage',
+  body: 'summary',
+  comment: 'summary',
+} as const satisfies Record<keyof ReturnType<typeof outgoing>, keyof Report>
 
 function outgoing(publication: Publication) {
   const body = { limit: LIMITS.bodyCharacters, unit: 'characters' } as const

@@ -32,7 +32,8 @@ const RULES = [
   },
   function protectedPath(changes, policy) {
     // s: a line end in a name is a character like any other.
-    const isProtected = picomatch([...policy.protectedPaths], { dot: true, flags: 'is' })
+    const patterns = policy.protectedPaths.map((path) => (path.endsWith('/') ? `${path}**` : path))
+    const isProtected = picomatch(patterns, { dot: true, flags: 'is' })
     const bad = policy.protectedPaths.length > 0 && changes.find(({ path }) => isProtected(path))
     return bad
       ? { class: 'policy', reason: `${show(bad.path)} is protected (protected_paths)` }

@@ -10,7 +10,7 @@ export async function expectPublishedOnce(rig: ProgramRig, number: number): Prom
   expect(issue).toMatchObject({ state: 'closed', labels: [], closedBy: BOT })
   expect(issue?.comments.map(({ author }) => author)).toEqual([BOT])
   const ours = issue?.events.filter(({ actor }) => actor === BOT).map(({ kind }) => kind)
-  expect(ours?.filter((kind) => kind !== 'commented').sort()).toEqual(['closed', 'unlabeled'])
+  expect(ours?.sort()).toEqual(['closed', 'cross-referenced', 'unlabeled'])
 
   const prefix = `automation/issue-${number}-`
   const pulls = issues.filter(({ pull }) => pull?.headBranch.startsWith(prefix))

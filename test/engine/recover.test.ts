@@ -1,0 +1,242 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from '@jest/globals'
+import { countEffects, type Effect } from '../../daemon/core/effects.ts'
+import { fault } from '../../daemon/core/fault.ts'
+import { type Journal, RUN_STAGES, type RunStage } from '../../daemon/core/journal.ts'
+import { LIMITS } from '../../daemon/core/limits.ts'
+import type { Phase } from '../../daemon/core/queue.ts'
+import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
+import { recover } from '../../daemon/engine/recover.ts'
+import type { RunPorts } from '../../daemon/engine/run-ports.ts'
+import { RUN, START } from '../publish/publish-scene.ts'
+import { entryOf, KEY, makeScene, running, SELF, useScene } from './engine-scene.ts'
+import { makeRun, type RunScene } from './run-scene.ts'
+
+const scene = useScene()
+const STAGES = Object.keys(RUN_STAGES) as readonly RunStage[]
+const OTHER_RUN = RUN.replace('1', '2')
+const NOTHING = { adopted: [], problems: [] }
+const OUTCOME = { on: 'published', at: toTimestamp(START), runId: RUN } as const
+
+const claimFiles = (): readonly string[] => readdirSync(scene().layout.directories.claims)
+const stored = (): Journal | null => scene().ports.journals.read(RUN)
+/** What became of it, in short. */
+const summary = async (): Promise<object> => {
+  const { adopted, problems } = await recover(scene().ports)
+  return {
+    adopted: adopted.length,
+    problems: problems.length,
+    phase: scene().entry(7)?.phase,
+    isHeld: scene().claims.isHeld(KEY),
+    files: claimFiles().length,
+  }
+}
+const ADOPTED = { adopted: 1, problems: 0, phase: 'in_progress', isHeld: true, files: 1 }
+const REQUEUED = { adopted: 0, problems: 0, phase: 'queued', isHeld: false, files: 0 }
+
+describe('a held claim is a living run', () => {
+  test.each(STAGES)('%s: nothing is done', async (stage) => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage, runner: SELF }, true)
+    scene().crossed.length = 0
+    expect(await recover(scene().ports)).toEqual(NOTHING)
+    expect([scene().entry(7)?.phase, scene().ended, scene().started]).toEqual([
+      'in_progress',
+      [],
+      [],
+    ])
+    expect(scene().crossed).not.toContain('journals.write')
+  })
+})
+
+describe('a free claim is a run without a runner', () => {
+  test.each<[RunStage, object]>([
+    ['starting', REQUEUED],
+    ['owned', ADOPTED],
+    ['launching', ADOPTED],
+    ['finished', ADOPTED],
+    ['publishing', ADOPTED],
+    ['ended', ADOPTED],
+    ['settled', REQUEUED],
+  ])('%s', async (stage, wanted) => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage, outcome: stage === 'ended' ? OUTCOME : null }, false)
+    expect(await summary()).toEqual(wanted)
+  })
+
+  test('before any other acts, what the dead runner left is ended, and the epoch goes up', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'publishing', runner: { ...SELF, pid: 4711 }, epoch: 3 }, false)
+    scene().crossed.length = 0
+    await recover(scene().ports)
+    const acts = scene().crossed.filter((name) => /write|runners/.test(name))
+    expect(acts).toEqual([
+      'runners.prepareStart',
+      'runners.endLeftovers',
+      'journals.write',
+      'runners.startRunner',
+    ])
+    expect([scene().ended, stored()?.epoch, stored()?.runner]).toEqual([[4711], 4, null])
+  })
+
+  test('without a journal nothing was begun, with or without a claim file', async () => {
+    await scene().put(entryOf(7, running()), entryOf(8, running(OTHER_RUN)))
+    scene()
+      .ports.claims.take({ ...KEY, number: 8 }, OTHER_RUN)
+      ?.close()
+    expect(await recover(scene().ports)).toEqual(NOTHING)
+    expect([7, 8].map((number) => scene().entry(number)?.phase)).toEqual(['queued', 'queued'])
+    expect(claimFiles()).toEqual([])
+  })
+})
+
+describe('a run that waits', () => {
+  test.each([
+    ['a moment more', 1, 0],
+    ['no longer', 0, 1],
+    ['for the longest there is', LIMITS.rateLimitCapMs, 0],
+    ['longer than there is, so the clock was set back', LIMITS.rateLimitCapMs + 1, 1],
+  ])('%s', async (_, ms, adopted) => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'publishing', notBefore: toTimestamp(START + ms) }, false)
+    expect((await recover(scene().ports)).adopted).toHaveLength(adopted)
+    expect(scene().entry(7)?.phase).toBe('in_progress')
+  })
+})
+
+describe('a run that the queue has left behind', () => {
+  test.each<[RunStage, Phase, object]>([
+    ['owned', 'queued', REQUEUED],
+    ['publishing', 'needs_attention', { ...REQUEUED, phase: 'needs_attention' }],
+    ['settled', 'done', { ...REQUEUED, phase: 'done' }],
+    // Its outcome may not have been told: it is told again, which changes nothing.
+    ['ended', 'queued', { ...ADOPTED, phase: 'queued' }],
+  ])('%s, and the entry is %s', async (stage, phase, wanted) => {
+    await scene().put(entryOf(7, { phase }))
+    scene().leave({ stage }, false)
+    expect(await summary()).toEqual(wanted)
+  })
+
+  test('a settled run whose entry is gone loses only its claim file', async () => {
+    scene().leave({ stage: 'settled' }, false)
+    expect(await summary()).toEqual({ ...REQUEUED, phase: undefined })
+  })
+})
+
+describe('trouble with one run', () => {
+  test('an unreadable journal is told, changes nothing, and stops no other', async () => {
+    await scene().put(entryOf(7, running()), entryOf(8, running(OTHER_RUN)))
+    scene().leave({ stage: 'publishing' }, false)
+    writeFileSync(scene().layout.run(RUN).journal, '{')
+    scene().leave({ stage: 'owned', runId: OTHER_RUN, key: { ...KEY, number: 8 } }, false)
+    const { adopted, problems } = await recover(scene().ports)
+    expect(adopted).toEqual([OTHER_RUN])
+    expect(problems).toMatchObject([{ where: 'Acme/Widgets#7', thrown: { code: 'state/corrupt' } }])
+    expect(scene().entry(7)?.phase).toBe('in_progress')
+  })
+
+  test.each([
+    'runners.prepareStart',
+    'runners.endLeftovers',
+    'journals.write',
+    'runners.startRunner',
+  ])('a failure of %s frees the claim, and the next tick adopts it', async (step) => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'finished', runner: SELF }, false)
+    scene().fail(`${step} before`, () => fault('sys/spawn-failed', { program: 'p', reason: 'r' }))
+    expect(await summary()).toEqual({ ...ADOPTED, adopted: 0, problems: 1, isHeld: false })
+    scene().mend()
+    expect(await summary()).toEqual(ADOPTED)
+    expect(stored()).toMatchObject({ stage: 'finished', runner: null })
+  })
+
+  test('after the deadline nothing more is looked at', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'owned' }, false)
+    scene().advance(100_000)
+    expect(await recover(scene().ports)).toEqual(NOTHING)
+  })
+})
+
+const EFFECTS = 'push,createPull,createComment,removeLabel,close'
+
+class SimulatedCrash extends Error {}
+
+/** Every effect of a run, its journal in memory; dies before or after the n-th call. */
+function mortal(one: RunScene, at: number, when: 'before' | 'after') {
+  let calls = 0
+  let isDead = false
+  const observe = (effect: Effect): void => {
+    if (effect.when === 'before') calls += 1
+    const dies = !isDead && calls === at && effect.when === when
+    isDead ||= dies
+    // The dead begin nothing any more; what had begun ends unseen.
+    if (dies || (isDead && effect.when === 'before')) throw new SimulatedCrash()
+  }
+  const { github, git, executor, store, claim } = one.ports()
+  const ports: RunPorts = one.ports({
+    journals: countEffects('journals', one.world.ports.journals, observe),
+    github: countEffects('github', github, observe),
+    git: countEffects('git', git, observe),
+    executor: countEffects('executor', executor, observe),
+    store: countEffects('store', store, observe),
+    claim: countEffects('claim', { ...claim }, ({ method, ...rest }) => {
+      if (method !== 'isCurrent') observe({ method, ...rest })
+    }),
+  })
+  return { ports, calls: () => calls }
+}
+
+/** Runners one after the other; the first dies at a call. Returns how many calls it made. */
+async function carryThroughCrash(one: RunScene, at: number, when: 'before' | 'after') {
+  await one.scene.put(entryOf(7, running()))
+  mkdirSync(one.paths.directory, { recursive: true })
+  const { journals } = one.world.ports
+  journals.write(one.journalAt('starting'))
+  let first: number | null = null
+  for (let runner = 0; runner < 60; runner += 1) {
+    const { ports, calls } = mortal(one, runner === 0 ? at : 0, when)
+    let end: RunEnd | null = null
+    try {
+      end = await carryRun(ports, journals.read(RUN) ?? one.journalAt('starting'))
+    } catch (thrown) {
+      // A runner that cannot even write its journal dies of it.
+      if (!(thrown instanceof SimulatedCrash)) throw thrown
+    }
+    first ??= calls()
+    if (end?.kind === 'settled') return first
+    one.die()
+    one.advance(60_000)
+  }
+  throw new RangeError('it never ended')
+}
+
+describe('a runner that dies', () => {
+  test('at any call, before it or after it: paid once and published once, or nothing at all', async () => {
+    const ends = new Set<string>()
+    const endOf = async (at: number, when: 'before' | 'after'): Promise<number> => {
+      const scene = makeScene()
+      try {
+        const dying = makeRun(scene)
+        const calls = await carryThroughCrash(dying, at, when)
+        const { phase, attempts } = dying.entry() ?? {}
+        const { launches } = dying.worker
+        ends.add(JSON.stringify({ phase, attempts, launches, done: dying.world.done.join() }))
+        expect({ at, when, isHeld: dying.isHeld() }).toEqual({ at, when, isHeld: false })
+        return calls
+      } finally {
+        scene.remove()
+      }
+    }
+    const all = await endOf(0, 'before')
+    expect(all).toBeGreaterThan(45)
+    for (let at = 1; at <= all; at += 1) {
+      await endOf(at, 'before')
+      await endOf(at, 'after')
+    }
+    const whole = { phase: 'awaiting_review', attempts: 0, launches: 1, done: EFFECTS }
+    const nothing = { phase: 'queued', attempts: 0, launches: 0, done: '' }
+    expect([...ends].sort()).toEqual([whole, nothing].map((end) => JSON.stringify(end)).sort())
+  })
+})

@@ -1,0 +1,249 @@
+import { type Fault, fault, isFault } from '../../daemon/core/fault.ts'
+import type { Journal, Publication } from '../../daemon/core/journal.ts'
+import type {
+  Clock,
+  CommitRequest,
+  Git,
+  GitHub,
+  IssueComment,
+  Journals,
+  Log,
+  PullRequest,
+  TimelineEvent,
+} from '../../daemon/core/ports.ts'
+import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
+import { type PublishPorts, runStages } from '../../daemon/publish/run-stages.ts'
+import {
+  COMMIT,
+  comment,
+  JOURNAL,
+  POLICY,
+  PUSH_MS,
+  publicationOf,
+  pull,
+  REPOSITORY_ID,
+  RUN,
+  START,
+  timelineEvent,
+  US,
+} from './publish-scene.ts'
+
+// A small world in memory for the publish protocol: one issue, its repository, and a clock. What is done to
+// it can become visible late (read-after-write lag), and a write can be told to fail in each way there is.
+
+export type WriteName = 'push' | 'createPull' | 'createComment' | 'removeLabel' | 'close'
+
+/**
+ * How a write goes wrong. refused: certainly nothing happened. unknown: it was done, and the answer was
+ * lost. lost: it was not done, and nobody can know. late: it takes effect only `lateMs` later.
+ */
+export type Failure = 'refused' | 'unknown' | 'lost' | 'late'
+
+export type World = ReturnType<typeof makeWorld>
+
+export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }> = {}) {
+  const { lagMs = 0, lateMs = 25_000 } = options
+  let now = START
+  /** Everything that happened, with the time from which it can be seen. */
+  const facts: { from: number; apply: () => void }[] = []
+  const branches = new Map<string, string>()
+  const pulls: PullRequest[] = []
+  const comments: IssueComment[] = []
+  const timeline: TimelineEvent[] = []
+  const issue = { labels: ['bug', JOURNAL.label], isOpen: true }
+  /** Effects in the order they took place, and the looks and writes that were asked for. */
+  const done: WriteName[] = []
+  const asked: string[] = []
+  const failures = new Map<WriteName, Failure>()
+  const files = new Map<string, string>()
+  const requests: CommitRequest[] = []
+  const lost = { claim: false }
+
+  const settle = (): void => {
+    for (const fact of facts.filter(({ from }) => from <= now)) {
+      facts.splice(facts.indexOf(fact), 1)
+      fact.apply()
+    }
+  }
+  const look = <T>(name: string, value: () => T): T => {
+    asked.push(name)
+    settle()
+    return structuredClone(value())
+  }
+  const wholeSecond = (): number => Math.floor(now / 1000) * 1000
+  const failed = (effect: 'none' | 'unknown'): Fault =>
+    fault(effect === 'none' ? 'github/refused' : 'github/failed', { status: 500, effect })
+
+  /** The effect is real at once (a second one would be a twin) and seen after the lag. */
+  const write = (name: WriteName, apply: () => void): void => {
+    asked.push(name)
+    const failure = failures.get(name)
+    failures.delete(name)
+    if (failure === 'refused') throw failed('none')
+    if (failure !== 'lost') {
+      const at = now + (failure === 'late' ? lateMs : 0)
+      facts.push({ from: at + lagMs, apply })
+      settle()
+      done.push(name)
+    }
+    if (failure !== undefined) throw failed('unknown')
+  }
+  const git = fakePort<Git>('git', {
+    commitTree: async (_, request) => {
+      asked.push('commit')
+      requests.push(request)
+      return COMMIT
+    },
+    remoteBranch: async (_, branch) => look('branch?', () => branches.get(branch) ?? null),
+    pushNewBranch: async (_, oid, branch) => {
+      write('push', () => branches.set(branch, oid))
+    },
+  })
+  const github = fakePort<GitHub>('github', {
+    serverTime: () => now + 1000,
+    repository: async () => ({
+      id: REPOSITORY_ID,
+      name: { owner: 'Acme', name: 'Widgets' },
+      defaultBranch: 'develop',
+      archived: false,
+    }),
+    issue: async (key) =>
+      look('issue?', () => ({
+        number: key.number,
+        title: 't',
+        body: '',
+        author: 'ada',
+        labels: issue.labels,
+        isOpen: issue.isOpen,
+        isPullRequest: false,
+        mergedAt: null,
+        updatedAt: now,
+        commentCount: comments.length,
+        movedTo: null,
+      })),
+    comments: async (_, since = 0) =>
+      look('comments?', () => ({
+        value: comments.filter(({ updatedAt }) => updatedAt >= since),
+        serverTime: now,
+      })),
+    timeline: async () => look('timeline?', () => ({ value: timeline, serverTime: now })),
+    // GitHub ignores a filter it cannot read, so all are returned (P§3).
+    pullRequestsByHead: async () => look('pulls?', () => ({ value: pulls, serverTime: now })),
+    createPullRequest: async (_, { title, body, headBranch, baseBranch }) => {
+      const exists = done.includes('createPull')
+      if (exists) return { kind: 'exists' }
+      const made = pull(12, { title, body, headBranch, baseBranch })
+      write('createPull', () => pulls.push(made))
+      return { kind: 'created', pull: made }
+    },
+    createComment: async (_, body) => {
+      const id = 500 + done.filter((name) => name === 'createComment').length
+      const at = wholeSecond()
+      const made = comment(id, { body, authorId: US.id, createdAt: at, updatedAt: at })
+      write('createComment', () => comments.push(made))
+      return made
+    },
+    removeLabel: async (_, label) => {
+      const event = timelineEvent('unlabeled', { createdAt: wholeSecond(), label })
+      write('removeLabel', () => {
+        if (issue.labels.includes(label)) timeline.push(event)
+        issue.labels = issue.labels.filter((other) => other !== label)
+      })
+    },
+    closeIssue: async () => {
+      const event = timelineEvent('closed', { createdAt: wholeSecond() })
+      write('close', () => {
+        if (issue.isOpen) timeline.push(event)
+        issue.isOpen = false
+      })
+    },
+  })
+  const journals: Journals = {
+    read: (runId) => {
+      const text = files.get(runId)
+      // What was written by this very object; JSON shows that a journal survives being stored.
+      return text === undefined ? null : (JSON.parse(text) as Journal)
+    },
+    write: (journal) => {
+      asked.push(`journal ${describeJournal(journal)}`)
+      files.set(journal.runId, JSON.stringify(journal))
+    },
+    list: () => [...files.keys()],
+  }
+  const clock: Clock = { now: () => now, sleep: async () => {} }
+  const log: Log = { info: () => {}, warn: () => {}, error: () => {} }
+  const claim = { isCurrent: (): boolean => !lost.claim }
+  const ports: PublishPorts = { git, github, journals, claim, clock, log, bootId: 'boot' }
+  return {
+    ports,
+    issue,
+    branches,
+    pulls,
+    comments,
+    timeline,
+    requests,
+    /** Effects that took place. */
+    done,
+    asked,
+    lost,
+    fail: (name: WriteName, failure: Failure) => failures.set(name, failure),
+    advance: (ms: number) => {
+      now += ms
+    },
+    now: () => now,
+  }
+}
+
+/**
+ * A port of which a test uses only some methods; any other says that it was called. A method that is
+ * added to the port later needs no change here.
+ */
+export function fakePort<P extends object>(name: string, methods: Partial<P>): P {
+  // What is missing is supplied by the trap below.
+  return new Proxy(methods, {
+    get(target, property) {
+      const method: unknown = Reflect.get(target, property)
+      if (method !== undefined || typeof property === 'symbol' || property === 'then') return method
+      return (): never => {
+        throw new TypeError(`${name}.${property} is not a part of this test`)
+      }
+    },
+  }) as P
+}
+
+/** What a journal says about publishing, in short. */
+function describeJournal({ markers, intent }: Journal): string {
+  const stages = Object.keys(markers).join(',')
+  return intent === null ? `[${stages}]` : `[${stages}] ${intent.stage}!${intent.attempt}`
+}
+
+export type Tried =
+  | Readonly<{ kind: 'published'; journal: Journal }>
+  | Readonly<{ kind: 'fault'; code: string; fault: Fault }>
+
+/** Publishes as far as it goes, from what is stored or from `start`; other throws pass through. */
+export async function publish(
+  world: World,
+  start: Partial<Journal> = {},
+  options: Readonly<{
+    plan?: Publication['plan']
+    policy?: Partial<PublishPolicy>
+    ports?: PublishPorts
+    withdrawn?: () => Promise<Fault | null>
+  }> = {},
+): Promise<Tried> {
+  const publication = publicationOf(options.plan ?? 'code')
+  const ports = options.ports ?? world.ports
+  const journal = ports.journals.read(RUN) ?? { ...JOURNAL, publication, ...start }
+  const settings = {
+    policy: { ...POLICY, ...options.policy },
+    pushTimeoutMs: PUSH_MS,
+    withdrawn: options.withdrawn ?? (async () => null),
+  }
+  try {
+    return { kind: 'published', journal: await runStages(ports, settings, journal, publication) }
+  } catch (thrown) {
+    if (!isFault(thrown)) throw thrown
+    return { kind: 'fault', code: thrown.code, fault: thrown }
+  }
+}

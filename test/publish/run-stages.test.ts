@@ -1,0 +1,293 @@
+import { describe, expect, test } from '@jest/globals'
+import { fault } from '../../daemon/core/fault.ts'
+import type { Journal, PublishPlan, PublishStage } from '../../daemon/core/journal.ts'
+import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
+import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
+import {
+  COMMIT,
+  comment,
+  JOURNAL,
+  MARKER,
+  PUSH_MS,
+  pull,
+  RUN,
+  SETTLE_MS,
+  START,
+  US,
+} from './publish-scene.ts'
+import { makeWorld, publish, type World, type WriteName } from './publish-world.ts'
+
+const ALL: readonly WriteName[] = ['push', 'createPull', 'createComment', 'removeLabel', 'close']
+const WRITES: readonly Readonly<{ stage: PublishStage; write: WriteName; marker: string }>[] = [
+  { stage: 'pushed', write: 'push', marker: COMMIT },
+  { stage: 'pr_created', write: 'createPull', marker: '12' },
+  { stage: 'commented', write: 'createComment', marker: '500' },
+  { stage: 'label_removed', write: 'removeLabel', marker: 'removed' },
+  { stage: 'closed', write: 'close', marker: 'closed' },
+]
+const stored = (world: World): Journal | null => world.ports.journals.read(RUN)
+const deadlineOf = (stage: PublishStage): number => (stage === 'pushed' ? PUSH_MS : 30_000)
+
+describe('a publication without trouble', () => {
+  test('every write has a durable intent before it and its marker right after it', async () => {
+    const world = makeWorld()
+    const { kind } = await publish(world)
+    expect([kind, world.done]).toEqual(['published', ALL])
+    for (const { stage, write } of WRITES) {
+      const at = world.asked.indexOf(write)
+      expect(world.asked[at - 1]).toMatch(new RegExp(`^journal \\[.*\\] ${stage}!1$`))
+      expect(world.asked[at + 1]).toMatch(new RegExp(`^journal \\[.*${stage}\\]$`))
+    }
+    expect(stored(world)).toMatchObject({
+      markers: {
+        committed: COMMIT,
+        pushed: COMMIT,
+        pr_created: '12',
+        commented: '500',
+        label_removed: 'removed',
+        closed: 'closed',
+      },
+      intent: null,
+    })
+  })
+
+  test('an intent tells GitHub’s time, its deadline by our clock, and the boot', async () => {
+    const world = makeWorld()
+    world.fail('push', 'lost')
+    await publish(world)
+    expect(stored(world)?.intent).toEqual({
+      stage: 'pushed',
+      attempt: 1,
+      serverTime: toTimestamp(START + 1000),
+      deadlineAt: toTimestamp(START + PUSH_MS),
+      bootId: 'boot',
+    })
+  })
+
+  test('what arrives is what was frozen; the comment names the pull request first', async () => {
+    const world = makeWorld()
+    await publish(world)
+    expect(world.requests).toEqual([
+      {
+        treeOid: 't'.repeat(40),
+        parentOid: 'b'.repeat(40),
+        message: 'fix: x',
+        author: { name: 'Caduceus Daemon', email: 'caduceus@daemon.local' },
+        dateSeconds: START / 1000,
+        keepAs: `refs/runs/${RUN}`,
+      },
+    ])
+    expect([...world.branches]).toEqual([[JOURNAL.branch, COMMIT]])
+    expect(world.pulls).toEqual([pull(12, { body: `Closes #7\n\n${MARKER.pull}` })])
+    expect(world.comments.map(({ body }) => body)).toEqual([
+      `Pull request #12 is ready for review.\n\nDone.\n\n${MARKER.completion}`,
+    ])
+    expect(world.issue).toEqual({ labels: ['bug'], isOpen: false })
+  })
+
+  test('a second time nothing is asked and nothing is written', async () => {
+    const world = makeWorld()
+    await publish(world)
+    world.asked.length = 0
+    expect(await publish(world)).toMatchObject({ kind: 'published' })
+    expect(world.asked).toEqual([])
+  })
+
+  test.each<[PublishPlan, Partial<PublishPolicy>, readonly WriteName[]]>([
+    ['code', { closeIssue: 'merge' }, ['push', 'createPull', 'createComment', 'removeLabel']],
+    ['code', { closeIssue: 'never' }, ['push', 'createPull', 'createComment', 'removeLabel']],
+    ['code', { removeLabel: false }, ['push', 'createPull', 'createComment', 'close']],
+    ['findings', {}, ['createComment', 'removeLabel', 'close']],
+    ['findings', { closeIssue: 'merge' }, ['createComment', 'removeLabel', 'close']],
+    ['findings', { closeIssue: 'never', removeLabel: false }, ['createComment']],
+    ['no-changes', {}, ['createComment']],
+  ])('the plan %s under %j', async (plan, policy, wanted) => {
+    const world = makeWorld()
+    await publish(world, {}, { plan, policy })
+    expect(world.done).toEqual(wanted)
+    if (plan !== 'code') expect(world.comments[0]?.body).toBe(`Done.\n\n${MARKER[plan]}`)
+  })
+
+  test('a stage that succeeded ends what trouble there was', async () => {
+    const world = makeWorld()
+    const since = toTimestamp(START)
+    world.fail('createPull', 'refused')
+    await publish(world, { trouble: { count: 3, since }, notBefore: since })
+    expect(stored(world)).toMatchObject({ trouble: null, notBefore: null })
+  })
+})
+
+describe('what is there already is recorded and not done again', () => {
+  test.each<[WriteName, (world: World) => void, Partial<Journal['markers']>]>([
+    ['push', ({ branches }) => branches.set(JOURNAL.branch, COMMIT), { pushed: COMMIT }],
+    ['createPull', ({ pulls }) => pulls.push(pull(3)), { pr_created: '3' }],
+    [
+      'createComment',
+      ({ comments }) => comments.push(comment(8, { body: MARKER.completion, authorId: US.id })),
+      { commented: '8' },
+    ],
+    ['removeLabel', ({ issue }) => issue.labels.pop(), { label_removed: 'absent' }],
+    ['close', ({ issue }) => (issue.isOpen = false), { closed: 'closed-already' }],
+  ])('%s', async (write, arrange, markers) => {
+    const world = makeWorld()
+    arrange(world)
+    expect(await publish(world)).toMatchObject({ kind: 'published', journal: { markers } })
+    expect(world.done).toEqual(ALL.filter((name) => name !== write))
+  })
+})
+
+describe.each(WRITES)('when the write of $stage goes wrong', ({ stage, write, marker }) => {
+  const intentOf = (world: World): string =>
+    `${stored(world)?.intent?.stage ?? 'none'} ${stored(world)?.intent?.attempt ?? 0}`
+
+  test('certainly without effect: the intent is cleared, and it is done at the next try', async () => {
+    const world = makeWorld()
+    world.fail(write, 'refused')
+    expect(await publish(world)).toMatchObject({ kind: 'fault', code: 'github/refused' })
+    expect([intentOf(world), world.done.includes(write)]).toEqual(['none 0', false])
+    await publish(world)
+    expect(world.done).toEqual(ALL)
+  })
+
+  test('done, but the answer was lost: found at once and recorded', async () => {
+    const world = makeWorld()
+    world.fail(write, 'unknown')
+    expect(await publish(world)).toMatchObject({ kind: 'fault', code: 'github/failed' })
+    expect(intentOf(world)).toBe(`${stage} 1`)
+    const again = await publish(world)
+    expect(again).toMatchObject({ kind: 'published', journal: { markers: { [stage]: marker } } })
+    expect(world.done).toEqual(ALL)
+  })
+
+  test('not done, and nobody knows: pending until deadline and settle time are over', async () => {
+    const world = makeWorld()
+    world.fail(write, 'lost')
+    await publish(world)
+    const until = START + deadlineOf(stage) + SETTLE_MS
+    for (const ms of [0, until - START - 1]) {
+      world.advance(ms)
+      const tried = await publish(world)
+      expect(tried).toMatchObject({ code: 'publish/pending' })
+      expect(tried).toMatchObject({ fault: { details: { stage, until: toTimestamp(until) } } })
+      expect([intentOf(world), world.done.includes(write)]).toEqual([`${stage} 1`, false])
+    }
+    world.advance(1)
+    world.fail(write, 'lost')
+    expect(await publish(world)).toMatchObject({ code: 'github/failed' })
+    expect(intentOf(world)).toBe(`${stage} 2`)
+    world.advance(deadlineOf(stage) + SETTLE_MS)
+    await publish(world)
+    expect(world.done).toEqual(ALL)
+  })
+
+  test('it takes effect late: the next look records it, and there is no second one', async () => {
+    const world = makeWorld({ lateMs: 100_000, lagMs: 20_000 })
+    world.fail(write, 'late')
+    await publish(world)
+    expect(await publish(world)).toMatchObject({ code: 'publish/pending' })
+    for (let tries = 0; tries < 20; tries += 1) {
+      world.advance(30_000)
+      if ((await publish(world)).kind === 'published') break
+    }
+    expect(stored(world)?.markers).toMatchObject({ [stage]: marker })
+    expect([...world.done].sort()).toEqual([...ALL].sort())
+  })
+})
+
+describe('two looks before a second try', () => {
+  test('what appears only at the second look is not done again', async () => {
+    const world = makeWorld()
+    world.fail('push', 'lost')
+    await publish(world)
+    world.advance(PUSH_MS + SETTLE_MS)
+    let looks = 0
+    const git: PublishPorts['git'] = {
+      ...world.ports.git,
+      remoteBranch: async () => {
+        looks += 1
+        return looks === 1 ? null : COMMIT
+      },
+    }
+    const ports = { ...world.ports, git }
+    expect(await publish(world, {}, { ports })).toMatchObject({ code: 'publish/pending' })
+    expect([looks, world.done]).toEqual([2, []])
+    expect(await publish(world, {}, { ports })).toMatchObject({ kind: 'published' })
+    expect(world.done).not.toContain('push')
+  })
+
+  test('a look that fails proves nothing: the intent stays as it is', async () => {
+    const world = makeWorld()
+    world.fail('createComment', 'lost')
+    await publish(world)
+    world.advance(30_000 + SETTLE_MS)
+    const before = stored(world)
+    const comments: PublishPorts['github']['comments'] = () =>
+      Promise.reject(fault('github/unreachable', { request: 'r', reason: 'x' }))
+    const ports = { ...world.ports, github: { ...world.ports.github, comments } }
+    expect(await publish(world, {}, { ports })).toMatchObject({ code: 'github/unreachable' })
+    expect(stored(world)).toEqual(before)
+  })
+})
+
+describe('when it must not go on', () => {
+  test.each([false, true])('a foreign commit on the branch, an intent open: %s', async (isOpen) => {
+    const world = makeWorld()
+    if (isOpen) world.fail('push', 'lost')
+    if (isOpen) await publish(world)
+    world.branches.set(JOURNAL.branch, 'f'.repeat(40))
+    world.advance(PUSH_MS + SETTLE_MS)
+    const tried = await publish(world)
+    expect(tried).toMatchObject({ kind: 'fault', code: 'git/foreign-branch' })
+    expect(tried).toMatchObject({ fault: { details: { found: 'f'.repeat(40), expected: COMMIT } } })
+    expect([world.done, world.branches.get(JOURNAL.branch)]).toEqual([[], 'f'.repeat(40)])
+  })
+
+  test('the run was taken over: nothing more is written, here or there', async () => {
+    const atOnce = makeWorld()
+    atOnce.lost.claim = true
+    expect(await publish(atOnce)).toMatchObject({ code: 'state/claim-mismatch' })
+    expect([stored(atOnce), atOnce.done]).toEqual([null, []])
+
+    const later = makeWorld()
+    const github: PublishPorts['github'] = {
+      ...later.ports.github,
+      pullRequestsByHead: async () => {
+        later.lost.claim = true
+        return { value: [], serverTime: START }
+      },
+    }
+    const tried = await publish(later, {}, { ports: { ...later.ports, github } })
+    expect(tried).toMatchObject({ code: 'state/claim-mismatch' })
+    expect([later.done, stored(later)?.intent]).toEqual([['push'], null])
+  })
+
+  test('withdrawn before the push: nothing leaves; asked again after a push that certainly failed', async () => {
+    const world = makeWorld()
+    const reason = fault('issue/withdrawn', { issue: 'i', reason: 'it was closed' })
+    world.fail('push', 'refused')
+    await publish(world)
+    const tried = await publish(world, {}, { withdrawn: async () => reason })
+    expect(tried).toEqual({ kind: 'fault', code: 'issue/withdrawn', fault: reason })
+    expect([world.done, stored(world)?.intent]).toEqual([[], null])
+  })
+
+  test('once the push may have happened it goes on, and nobody asks', async () => {
+    const withdrawn = async (): Promise<never> => {
+      throw new TypeError('asked')
+    }
+    const open = makeWorld()
+    open.fail('push', 'unknown')
+    await publish(open)
+    expect(await publish(open, {}, { withdrawn })).toMatchObject({ kind: 'published' })
+
+    const pushed = makeWorld()
+    pushed.fail('createPull', 'refused')
+    await publish(pushed)
+    expect(await publish(pushed, {}, { withdrawn })).toMatchObject({ kind: 'published' })
+
+    const findings = makeWorld()
+    const plan = 'findings'
+    expect(await publish(findings, {}, { plan, withdrawn })).toMatchObject({ kind: 'published' })
+  })
+})

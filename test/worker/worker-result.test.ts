@@ -1,0 +1,264 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
+import { isFault } from '../../daemon/core/fault.ts'
+import { readResult } from '../../daemon/worker/read-result.ts'
+import { findJsonHazard } from '../../daemon/worker/strict-json.ts'
+import { parseResult } from '../../daemon/worker/validate-result.ts'
+
+const VALID = {
+  status: 'success',
+  summary: 'Done.',
+  commit_message: 'fix(x): y\n\nBecause.',
+  pull_request_title: 'fix(x): y',
+}
+const bytesOf = (value: unknown): Uint8Array =>
+  new TextEncoder().encode(typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Code and reason of the fault, or what was accepted. */
+function refusal(run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (thrown) {
+    return isFault(thrown) ? `${thrown.code}: ${String(thrown.details['reason'])}` : thrown
+  }
+}
+
+describe('JSON that a lenient reader takes for something else', () => {
+  test.each<[string, unknown]>([
+    ['{"a":1,"a":2}', { kind: 'duplicate-key', key: 'a' }],
+    [String.raw`{"a":1,"\u0061":2}`, { kind: 'duplicate-key', key: 'a' }],
+    [String.raw`{"a\"b":1,"a\u0022b":2}`, { kind: 'duplicate-key', key: 'a"b' }],
+    ['{"x":[{"a":1,"b":"a","a":2}]}', { kind: 'duplicate-key', key: 'a' }],
+    ['{"a":{},"b":[],"a":1}', { kind: 'duplicate-key', key: 'a' }],
+    ['{"":1,"":2}', { kind: 'duplicate-key', key: '' }],
+    ['{"__proto__":{}}', { kind: 'reserved-key', key: '__proto__' }],
+    [String.raw`[{"\u005f_proto__":1}]`, { kind: 'reserved-key', key: '__proto__' }],
+    ['[[[[1]]]]', { kind: 'too-deep', depth: 3 }],
+    ['{"a":[{"b":{}}]}', { kind: 'too-deep', depth: 3 }],
+    ['[[[1]],[[2]],{"a":[3]}]', null],
+    ['{"a":{"a":{"a":1}}}', null],
+    ['{"a":1,"A":2,"b":["a","a"]}', null],
+    ['{"a":"{\\"b\\":1,\\"b\\":2}","b":"[[[[[["}', null],
+    ['["__proto__",{"a":"__proto__"}]', null],
+    [String.raw`{"a\\":1,"a":"\\\"","b":2}`, null],
+    ['{"a":', null],
+    ['"', null],
+    [']]}}{"a":1', null],
+  ])('%s', (text, hazard) => {
+    expect(findJsonHazard(text, 3)).toEqual(hazard)
+  })
+
+  test('what JSON.stringify writes has no hazard within its depth, and one beyond', () => {
+    const value = fc.anything({
+      maxDepth: 4,
+      key: fc.oneof(fc.string(), fc.constantFrom('"', '\\', 'a', 'constructor', '{', '\u2028')),
+    })
+    fc.assert(
+      fc.property(value, (any) => {
+        const text = JSON.stringify(any) ?? 'null'
+        expect(findJsonHazard(text, 5)).toBe(null)
+        expect(findJsonHazard(`[${'['.repeat(5)}${text}`, 5)?.kind).toBe('too-deep')
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+describe('which results are accepted', () => {
+  const withField = (name: string, value: unknown): object => ({ ...VALID, [name]: value })
+  const INVALID = 'worker/result-invalid: '
+  const artifacts = (count: number): object =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, at]))
+
+  test('a whole one, with artifacts of any shape and the title as it is', () => {
+    const shapes = { a: [1, { b: null }], ['ä'.repeat(64)]: '\u0000', '🤖': true, constructor: 1 }
+    expect(parseResult(bytesOf({ ...VALID, artifacts: shapes }))).toEqual({
+      kind: 'success',
+      result: {
+        status: 'success',
+        summary: 'Done.',
+        commitMessage: VALID.commit_message,
+        pullRequestTitle: VALID.pull_request_title,
+        artifacts: shapes,
+      },
+    })
+    expect(parseResult(bytesOf(VALID))).toMatchObject({ result: { artifacts: {} } })
+  })
+
+  test.each<[string, unknown]>([
+    ['summary', 's'.repeat(65_536)],
+    ['summary', 'a line\n\ttab \u001b[1m \u0085'],
+    ['commit_message', 'ä'.repeat(32_768)],
+    ['commit_message', 'a\r\n\tb'],
+    ['pull_request_title', '🤖'.repeat(256)],
+    ['artifacts', artifacts(100)],
+    ['artifacts', { ['k'.repeat(128)]: 1 }],
+  ])('at the edge of what is allowed: %s', (name, value) => {
+    expect(parseResult(bytesOf(withField(name, value)))).toMatchObject({ kind: 'success' })
+  })
+
+  test('a longer title is cut, not refused', () => {
+    const title = '🤖'.repeat(257)
+    expect(parseResult(bytesOf(withField('pull_request_title', title)))).toMatchObject({
+      result: { pullRequestTitle: `${'🤖'.repeat(255)}…` },
+    })
+  })
+
+  test.each<[unknown, string]>([
+    ...['status', 'summary', 'commit_message', 'pull_request_title'].flatMap(
+      (name): [unknown, string][] => [
+        [withField(name, undefined), `the field ${name} is missing`],
+        [withField(name, 1), `the field ${name} is not a text`],
+        [withField(name, null), `the field ${name} is not a text`],
+        [withField(name, ['success']), `the field ${name} is not a text`],
+      ],
+    ),
+    ...['summary', 'commit_message', 'pull_request_title'].flatMap((name): [unknown, string][] => [
+      [withField(name, ' \n\t\u00A0'), `the field ${name} is blank`],
+      [withField(name, 'a\0b'), `the field ${name} has a NUL character`],
+      [
+        withField(name, 'a\uD83E'),
+        `the field ${name} has half a character (an unpaired surrogate)`,
+      ],
+      [
+        withField(name, '\uDD16a'),
+        `the field ${name} has half a character (an unpaired surrogate)`,
+      ],
+    ]),
+    [withField('summary', 'ä'.repeat(32_769)), 'the field summary is longer than 65536 bytes'],
+    [
+      withField('commit_message', 'x'.repeat(65_537)),
+      'the field commit_message is longer than 65536 bytes',
+    ],
+    [withField('commit_message', 'a\u001b[1m'), 'the field commit_message has a control character'],
+    ...['a\nb', 'a\tb', 'a\u007f', 'a\u2028b'].map((title): [unknown, string] => [
+      withField('pull_request_title', title),
+      'the field pull_request_title has a control character or more than one line',
+    ]),
+    [withField('artifacts', null), 'the field artifacts is not an object'],
+    [withField('artifacts', []), 'the field artifacts is not an object'],
+    [withField('artifacts', artifacts(101)), 'the field artifacts has more than 100 entries'],
+    ...['', 'k'.repeat(129), 'ä'.repeat(65), 'a\nb'].map((key): [unknown, string] => [
+      withField('artifacts', { [key]: 1 }),
+      'the field artifacts has a key that is empty, longer than 128 bytes or has a control character',
+    ]),
+    [withField('investigation', false), 'it has the unknown field "investigation"'],
+    [withField('constructor', 1), 'it has the unknown field "constructor"'],
+    [withField('x'.repeat(70), 1), `it has the unknown field "${'x'.repeat(63)}…"`],
+    [[], 'it is not a JSON object'],
+    ['null', 'it is not a JSON object'],
+    ['"success"', 'it is not a JSON object'],
+    [`{"status":"failure","status":"success"}`, 'the key "status" stands twice'],
+    [`{"artifacts":{"__proto__":1}}`, 'the key "__proto__" is not allowed'],
+    ['['.repeat(33), 'it is nested deeper than 32 levels'],
+  ])('refused %#: %j', (value, reason) => {
+    expect(refusal(() => parseResult(bytesOf(value)))).toBe(INVALID + reason)
+  })
+
+  test.each<[string, Uint8Array, string]>([
+    ['an empty file', bytesOf(''), 'it is not JSON'],
+    ['half a document', bytesOf('{"status":'), 'it is not JSON'],
+    ['two documents', bytesOf('{}{}'), 'it is not JSON'],
+    ['another encoding', new Uint8Array([0xff, 0xfe, 0x7b, 0x00]), 'it is not UTF-8'],
+    ['a surrogate as bytes', new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22]), 'it is not UTF-8'],
+  ])('%s is unreadable', (_, bytes, reason) => {
+    expect(refusal(() => parseResult(bytes))).toBe(`worker/result-unreadable: ${reason}`)
+  })
+
+  test('any other status is the worker’s failure, whatever else is wrong', () => {
+    const failed = { status: 'Success', summary: 'no', more: 1 }
+    expect(parseResult(bytesOf(failed))).toEqual({
+      kind: 'failure',
+      status: 'Success',
+      summary: 'no',
+    })
+    expect(parseResult(bytesOf({ status: 's'.repeat(99), summary: 5 }))).toEqual({
+      kind: 'failure',
+      status: `${'s'.repeat(63)}…`,
+      summary: '',
+    })
+  })
+
+  test('no input crashes; whatever is refused is refused with one of two faults', () => {
+    const field = fc.oneof(fc.anything(), fc.string({ unit: 'binary' }), fc.constant('success'))
+    const objects = fc.record(
+      {
+        status: field,
+        summary: field,
+        commit_message: field,
+        pull_request_title: field,
+        artifacts: fc.oneof(field, fc.dictionary(fc.string(), fc.jsonValue())),
+        other: field,
+      },
+      { requiredKeys: [] },
+    )
+    const text = fc.oneof(
+      objects.map((value) => JSON.stringify(value)),
+      fc.json().chain((json) => fc.nat(json.length).map((end) => json.slice(0, end))),
+      fc.string({ unit: 'binary' }),
+    )
+    const input = fc.oneof(text.map(bytesOf), fc.uint8Array())
+    const seen = new Set<string>()
+    fc.assert(
+      fc.property(input, (bytes) => {
+        const outcome = refusal(() => parseResult(bytes))
+        const kind = typeof outcome === 'string' ? outcome.split(':', 1)[0] : 'accepted'
+        seen.add(kind ?? '')
+        if (outcome instanceof Error) throw outcome
+      }),
+      { numRuns: 2000 },
+    )
+    expect([...seen].sort()).toEqual([
+      'accepted',
+      'worker/result-invalid',
+      'worker/result-unreadable',
+    ])
+  })
+})
+
+describe('which files are read', () => {
+  let folder = ''
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'worker-result-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+  const read = (name: string): unknown =>
+    refusal(() => readResult(join(folder, name), '/runs/x.log').parsed)
+  const write = (name: string, content: string): string => {
+    writeFileSync(join(folder, name), content)
+    return join(folder, name)
+  }
+
+  test('a regular file, whose bytes are returned as they are', () => {
+    const text = `${JSON.stringify(VALID)}\n \n`
+    const { parsed, bytes } = readResult(write('r', text), '')
+    expect(parsed.kind).toBe('success')
+    expect(Buffer.from(bytes).toString()).toBe(text)
+  })
+
+  test('none of these, and nothing waits for a writer', () => {
+    write('outside', JSON.stringify(VALID))
+    symlinkSync('outside', join(folder, 'link'))
+    mkdirSync(join(folder, 'directory'))
+    execFileSync('mkfifo', [join(folder, 'fifo')])
+    truncateSync(write('large', ' '), 1_048_577)
+    const refused = 'worker/result-unreadable: it is '
+    expect(['link', 'directory', 'fifo', 'large'].map(read)).toEqual([
+      `${refused}a symbolic link`,
+      `${refused}not a regular file`,
+      `${refused}not a regular file`,
+      `${refused}too large`,
+    ])
+    expect(read('absent')).toMatch(/^worker\/result-missing/)
+  })
+
+  test('exactly 1 MiB is read', () => {
+    const text = JSON.stringify(VALID)
+    write('full', text + ' '.repeat(1_048_576 - text.length))
+    expect(read('full')).toMatchObject({ kind: 'success' })
+  })
+})
