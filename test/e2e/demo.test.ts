@@ -1,0 +1,157 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
+import { type Finished, PROGRAM } from '../support/program-rig.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const ESCAPE = '\u001B'
+
+/** Starts a program on a terminal of its own and hands on what it prints there. */
+const ON_A_TERMINAL =
+  'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))'
+
+describe('does the demo show the whole job?', () => {
+  let dir: string
+  let env: Record<string, string>
+
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'demo-test-'))
+    mkdirSync(join(dir, 'tmp'))
+    mkdirSync(join(dir, 'home'))
+    env = {
+      PATH: process.env['PATH'] ?? '',
+      HOME: join(dir, 'home'),
+      LANG: 'C.UTF-8',
+      TERM: 'xterm',
+      TMPDIR: join(dir, 'tmp'),
+    }
+  })
+  afterEach(async () => {
+    try {
+      await waitUntil('all processes have left', () => processesLeft().length === 0, 5000)
+      expect(readdirSync(join(dir, 'tmp'))).toEqual([])
+      expect(readdirSync(join(dir, 'home'))).toEqual([])
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+
+  const processesLeft = (): readonly number[] =>
+    listProcesses()
+      .filter(({ pid, isZombie }) => pid !== process.pid && !isZombie)
+      .filter(({ pid }) => Object.values(environmentOf(pid) ?? {}).some((v) => v.includes(dir)))
+      .map(({ pid }) => pid)
+
+  const start = async (program: string, ...args: readonly string[]): Promise<Finished> =>
+    new Promise((resolve) => {
+      const child = execFile(program, args, { env, cwd: dir }, (_, stdout, stderr) => {
+        resolve({ code: child.exitCode ?? -1, stdout, stderr })
+      })
+      child.stdin?.end()
+    })
+
+  const demo = async (...args: readonly string[]): Promise<Finished> =>
+    start(process.execPath, PROGRAM, 'demo', ...args)
+
+  const git = async (...args: readonly string[]): Promise<string> =>
+    (await promisify(execFile)('git', args, { env })).stdout
+
+  const inOrder = (text: string, ...parts: readonly string[]): void => {
+    const places = parts.map((part) => text.indexOf(part))
+    expect(places).not.toContain(-1)
+    expect(places).toEqual(places.toSorted((a, b) => a - b))
+  }
+
+  test('it ends with the pull request, the comment, the issue and the test that passes', async () => {
+    const { code, stdout, stderr } = await demo()
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).not.toContain(ESCAPE)
+    inOrder(
+      stdout,
+      'octo/timesheet#1: ',
+      "the project's tests fail: FAILED (failures=1)",
+      'claimed the issue',
+      'started the worker under its supervisor',
+      'Read the task:',
+      'the worker succeeded',
+      'pushed the branch',
+      'opened pull request #2',
+      'closed the issue',
+      'Pull request #2: fix(report): ',
+      'Closes #1',
+      'diff --git a/timesheet.py b/timesheet.py',
+      "the project's tests pass: OK",
+      'Issue #1 is closed, in phase awaiting_review',
+      'automation-bot: Pull request #2 is ready for review.',
+      'nothing changed: 1 pull request(s), 1 comment(s)',
+    )
+  })
+
+  test('with --keep everything stays in a folder, which may exist, and a second demo does not spoil it', async () => {
+    const kept = join(dir, 'kept')
+    mkdirSync(kept)
+    writeFileSync(join(kept, 'notes.txt'), 'mine')
+    const { code, stdout } = await demo('--keep', 'kept', '--json')
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      phase: 'awaiting_review',
+      pull: 2,
+      issueState: 'closed',
+      comments: 1,
+      testPasses: true,
+      keptIn: kept,
+    })
+    expect(readFileSync(join(kept, 'notes.txt'), 'utf8')).toBe('mine')
+
+    const bare = join(kept, 'github', 'git', 'octo', 'timesheet.git')
+    const refs = await git('-C', bare, 'for-each-ref', '--format=%(refname:short)')
+    const [branch = '', ...others] = refs.trim().split('\n')
+    expect(branch).toMatch(/^automation\/issue-1-[0-9a-z]{26}$/)
+    expect(others).toEqual(['main'])
+    const log = await git('-C', bare, 'log', '--format=%an <%ae>', `main..${branch}`)
+    expect(log).toBe('Caduceus Daemon <caduceus@daemon.local>\n')
+    const names = async (commit: string): Promise<string> =>
+      git('-C', bare, 'ls-tree', '-r', '--name-only', commit)
+    expect(await names(branch)).toBe(await names('main'))
+    expect(await git('-C', bare, 'diff', '--name-only', `main..${branch}`)).toBe('timesheet.py\n')
+
+    const again = await demo('--keep', kept)
+    expect(again.code).toBe(1)
+    expect(again.stderr).toContain(`${kept} holds an earlier demo; choose another folder.`)
+    expect(await git('-C', bare, 'for-each-ref', '--format=%(refname:short)')).toBe(refs)
+  })
+
+  test('--investigate, on a terminal, ends with findings instead of a pull request', async () => {
+    const command = [process.execPath, PROGRAM, 'demo', '--investigate']
+    const { code, stdout } = await start('python3', '-c', ON_A_TERMINAL, ...command)
+    expect(code).toBe(0)
+    expect(stdout).toContain(`${ESCAPE}[`)
+    expect(stdout).toMatch(/Issue #1 is closed, in phase done/)
+    expect(stdout).toContain('automation-bot: ')
+    expect(stdout).toContain('nothing changed: 0 pull request(s), 1 comment(s)')
+  })
+
+  test('--dry-run ends with the report and leaves GitHub alone', async () => {
+    const { code, stdout } = await demo('--dry-run')
+    expect(code).toBe(0)
+    inOrder(stdout, '.dry-run.md', '# Dry run', 'Issue #1 is open, in phase previewed')
+    expect(stdout).toContain('labels: 🤖 auto-fix')
+    expect(stdout).toContain('nothing changed: 0 pull request(s), 0 comment(s)')
+  })
+
+  test('--fail shows each attempt of the retry budget, and the issue that failed', async () => {
+    const { code, stdout } = await demo('--fail')
+    expect(code).toBe(0)
+    inOrder(
+      stdout,
+      'attempt 1 of 3 failed; the next one is due at ',
+      'attempt 2 of 3 failed; the next one is due at ',
+      'Issue #1 is open, in phase failed',
+    )
+    expect(stdout.match(/The worker ended with exit code 1\./g)).toHaveLength(3)
+  })
+})
