@@ -14,7 +14,7 @@ export const OUTSIDE_FAULTS = {
   },
   'sys/io': {
     class: 'infrastructure',
-    message: '{operation} of {path} failed: {reason}.',
+    message: '{operation} {path} failed: {reason}.',
     next: 'Check free space and permissions there.',
   },
   'sys/spawn-failed': {
