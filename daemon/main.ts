@@ -1,6 +1,5 @@
 // The launcher: what a shell, cron or the host starts. It stays small, because it runs before anything
 // can be assumed, and loads the commands only when the ground is firm.
-import * as nodeModule from 'node:module'
 
 declare const CADUCEUS_VERSION: string
 
@@ -13,10 +12,6 @@ if (refusal !== null) {
 } else if (process.argv[2] === '--version') {
   process.stdout.write(`caduceus ${CADUCEUS_VERSION}\n`)
 } else {
-  // Absent before Node 22; a quarter of the start-up time where it is there.
-  if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') {
-    Reflect.apply(nodeModule.enableCompileCache, nodeModule, [])
-  }
   const { runCommandLine } = await import('./cli.ts')
   const argv = process.argv.slice(2)
   await runCommandLine(argv.length === 0 ? ['run'] : argv)
