@@ -1,5 +1,12 @@
 import { LIMITS } from './limits.ts'
-import type { Blocked, Phase, QueueEntry, RecordedError } from './queue.ts'
+import {
+  type Blocked,
+  type Phase,
+  type QueueEntry,
+  type QueueState,
+  type RecordedError,
+  withEntry,
+} from './queue.ts'
 import { backoffMs } from './scheduling.ts'
 import { fromTimestamp, type Timestamp, toTimestamp } from './timestamp.ts'
 
@@ -146,6 +153,22 @@ export function applyEvent(
       updatedAt: event.at,
     },
   }
+}
+
+/**
+ * The queue after an event of one of its entries. When the event does not count, or there is no such
+ * entry, `entry` is null and the queue the same object, so that nothing is written.
+ */
+export function applyToQueue(
+  queue: QueueState,
+  id: string,
+  event: PhaseEvent,
+  policy: RetryPolicy,
+): Readonly<{ queue: QueueState; entry: QueueEntry | null }> {
+  const entry = queue.entries[id]
+  const applied = entry && applyEvent(entry, event, policy)
+  if (applied?.kind !== 'applied') return { queue, entry: null }
+  return { queue: withEntry(queue, id, applied.entry), entry: applied.entry }
 }
 
 /** Infrastructure failures in a row; any other end of a run shows that the surroundings work. */

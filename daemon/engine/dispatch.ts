@@ -1,11 +1,11 @@
 import { formatIssue, issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
-import { type QueueEntry, type QueueState, withEntry } from '../core/queue.ts'
+import type { QueueEntry, QueueState } from '../core/queue.ts'
 import { branchOf } from '../core/run-id.ts'
 import { type Capacity, eligibleEntries } from '../core/scheduling.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { applyEvent } from '../core/transitions.ts'
+import { applyToQueue } from '../core/transitions.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 export type DispatchReport = Readonly<{
@@ -89,9 +89,8 @@ async function claimEntry(
     if (entry === undefined || !hasRoom(queue, entry, capacity))
       return { state: queue, value: null }
     const at = toTimestamp(ports.clock.now())
-    const applied = applyEvent(entry, { on: 'claimed', at, runId }, retry)
-    if (applied.kind === 'refused') return { state: queue, value: null }
-    return { state: withEntry(queue, id, applied.entry), value: applied.entry }
+    const claimed = applyToQueue(queue, id, { on: 'claimed', at, runId }, retry)
+    return { state: claimed.queue, value: claimed.entry }
   })
 }
 

@@ -6,7 +6,7 @@ import type { Diagnostic, RepositoryMemory } from '../core/meta.ts'
 import type { IssueSummary } from '../core/ports.ts'
 import { type QueueEntry, type QueueState, withEntry } from '../core/queue.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
-import { applyEvent, type PhaseEvent } from '../core/transitions.ts'
+import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from './each-bounded.ts'
 import { isRateLimit, recordError } from './outcome-of-fault.ts'
 import { pollRepository, type RepositoryPoll } from './poll-repository.ts'
@@ -124,21 +124,12 @@ function applyDecision(
   if (decision.kind === 'enqueue') return withEntry(queue, id, decision.entry)
   const entry = queue.entries[id]
   if (entry === undefined) return queue
-  if (decision.kind === 'event') return applyTo(ports, queue, entry, decision.event)
+  const { retry } = ports.settings
+  if (decision.kind === 'event') return applyToQueue(queue, id, decision.event, retry).queue
   if (decision.kind !== 'look-up-labeling' || labeling === undefined) return queue
-  if (labeling !== 'old') return applyTo(ports, queue, entry, labeling)
+  if (labeling !== 'old') return applyToQueue(queue, id, labeling, retry).queue
   // Looked at and not new: remembered, so that it is not looked up again until it changes.
   return withEntry(queue, id, { ...entry, seenUpdatedAt: toTimestamp(seen.issue.updatedAt) })
-}
-
-function applyTo(
-  ports: TickPorts,
-  queue: QueueState,
-  entry: QueueEntry,
-  event: PhaseEvent,
-): QueueState {
-  const applied = applyEvent(entry, event, ports.settings.retry)
-  return applied.kind === 'applied' ? withEntry(queue, issueId(entry.key), applied.entry) : queue
 }
 
 /** For issues that carry a trigger label after an end: whether it was set anew (design §6). */

@@ -2,9 +2,8 @@ import { formatIssue, type IssueKey, issueId } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Claim } from '../core/ports.ts'
-import { withEntry } from '../core/queue.ts'
 import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
-import { applyEvent } from '../core/transitions.ts'
+import { applyToQueue } from '../core/transitions.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 export type RecoveryReport = Readonly<{
@@ -80,11 +79,8 @@ async function requeue(ports: TickPorts, key: IssueKey, runId: string): Promise<
   const id = issueId(key)
   const event = { on: 'not-started', at: toTimestamp(ports.clock.now()), runId } as const
   const requeued = await ports.store.changeQueue((queue) => {
-    const entry = queue.entries[id]
-    const applied = entry && applyEvent(entry, event, ports.settings.retry)
-    return applied?.kind === 'applied'
-      ? { state: withEntry(queue, id, applied.entry), value: true }
-      : { state: queue, value: false }
+    const requeueing = applyToQueue(queue, id, event, ports.settings.retry)
+    return { state: requeueing.queue, value: requeueing.entry !== null }
   })
   if (requeued) ports.log.info('run never started', { issue: id, runId })
 }

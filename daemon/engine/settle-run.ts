@@ -1,9 +1,8 @@
 import { fault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
-import { withEntry } from '../core/queue.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { applyEvent, type EventName } from '../core/transitions.ts'
+import { applyToQueue, type EventName } from '../core/transitions.ts'
 import type { RunPorts } from './run-ports.ts'
 
 /**
@@ -31,14 +30,11 @@ export async function settleRun(ports: RunPorts, journal: Journal): Promise<Jour
     ...(journal.labeledEventId === null ? {} : { labeledEventId: journal.labeledEventId }),
   }
   const phase = await ports.store.changeQueue((queue) => {
-    const entry = queue.entries[id]
-    if (entry === undefined) return { state: queue, value: null }
     // Dated when the queue learns of it, so that what came after a telling is never taken for older.
     const at = toTimestamp(ports.clock.now())
-    const applied = applyEvent(entry, { ...event, at }, ports.settings.retry)
     // Refused: it was told before, or the operator has moved the entry since.
-    if (applied.kind === 'refused') return { state: queue, value: null }
-    return { state: withEntry(queue, id, applied.entry), value: applied.entry.phase }
+    const settled = applyToQueue(queue, id, { ...event, at }, ports.settings.retry)
+    return { state: settled.queue, value: settled.entry?.phase ?? null }
   })
   ports.log.info('run settled', {
     issue: formatIssue(journal.key),

@@ -2,9 +2,9 @@ import { fault } from '../core/fault.ts'
 import { issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { PullRequest } from '../core/ports.ts'
-import { type QueueEntry, withEntry } from '../core/queue.ts'
+import type { QueueEntry } from '../core/queue.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { applyEvent, type PhaseEvent } from '../core/transitions.ts'
+import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from './each-bounded.ts'
 import { recordError } from './outcome-of-fault.ts'
 import type { RepositoryPoll } from './poll-repository.ts'
@@ -63,10 +63,9 @@ async function apply(ports: TickPorts, events: ReadonlyMap<string, PhaseEvent>):
   await ports.store.changeQueue((queue) => {
     let state = queue
     for (const [id, event] of events) {
-      const entry = state.entries[id]
-      const applied = entry && applyEvent(entry, event, ports.settings.retry)
-      if (applied?.kind === 'applied') {
-        state = withEntry(state, id, applied.entry)
+      const ended = applyToQueue(state, id, event, ports.settings.retry)
+      state = ended.queue
+      if (ended.entry !== null) {
         ports.log.info('pull request ended', { issue: id, event: event.on })
       }
     }
