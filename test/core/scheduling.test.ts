@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
+import { afterFailure, afterRunEnd, judgeCircuit } from '../../daemon/core/circuits.ts'
 import { issueId } from '../../daemon/core/issue-key.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { type Meta, newMeta } from '../../daemon/core/meta.ts'
 import {
+  type Circuits,
   EMPTY_QUEUE,
   newEntry,
   type QueueEntry,
@@ -15,6 +17,7 @@ import {
   eligibleEntries,
   type Gate,
   judgeGate,
+  LONGEST_WAIT_MS,
   nextHead,
 } from '../../daemon/core/scheduling.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from '../../daemon/core/timestamp.ts'
@@ -22,6 +25,7 @@ import { fromTimestamp, plausibleWait, toTimestamp } from '../../daemon/core/tim
 const NOW = Date.parse('2026-03-01T12:00:00.000Z')
 const HOUR = 3_600_000
 const MINUTE = 60_000
+const CIRCUITS = { threshold: 3, backoffSeconds: [30, 120], openSeconds: 1800 }
 const RUN = '01HZZZZZZZZZZZZZZZZZZZZZZZ'
 
 /** An entry from `owner/name#number`, queued `minutesAgo`. */
@@ -34,7 +38,8 @@ function entry(issue: string, minutesAgo: number, change: Partial<QueueEntry> = 
 const running = (issue: string): QueueEntry =>
   entry(issue, 90, { phase: 'in_progress', runId: RUN })
 const inMs = (ms: number): Partial<QueueEntry> => ({ nextAttemptAt: toTimestamp(NOW + ms) })
-const queueOf = (entries: readonly QueueEntry[]): QueueState => ({
+const queueOf = (entries: readonly QueueEntry[], circuits: Circuits = {}): QueueState => ({
+  circuits,
   entries: Object.fromEntries(entries.map((one) => [issueId(one.key), one])),
 })
 const chosen = (
@@ -42,7 +47,7 @@ const chosen = (
   parallelism = 100,
   perRepository = 0,
 ): readonly string[] =>
-  eligibleEntries(queueOf(entries), NOW, { parallelism, perRepository }, HOUR).map(({ key }) =>
+  eligibleEntries(queueOf(entries), NOW, { parallelism, perRepository }, CIRCUITS).map(({ key }) =>
     issueId(key),
   )
 
@@ -92,18 +97,91 @@ describe('which entries may be claimed', () => {
   test.each([
     ['due now', 0, true],
     ['due in a moment', 1, false],
-    ['due in an hour, the longest wait', HOUR, false],
-    ['later than any wait can be, so the clock was set back', HOUR + 1, true],
+    ['due after the longest wait', LONGEST_WAIT_MS, false],
+    ['later than any wait can be, so the clock was set back', LONGEST_WAIT_MS + 1, true],
   ])('an entry that is %s', (_, ms, isChosen) => {
     const waiting = entry('o/a#1', 9, inMs(ms))
     expect(chosen([waiting, entry('o/a#2', 5)], 1)).toEqual([isChosen ? 'o/a#1' : 'o/a#2'])
   })
 })
 
+describe('circuits', () => {
+  const KEY = { owner: 'o', name: 'a', number: 1 }
+  const GIT = { code: 'git/failed', message: 'm', at: toTimestamp(NOW) }
+  const GITHUB = { ...GIT, code: 'github/failed' }
+  const failures = (count: number, error = GIT, now = NOW): Circuits => {
+    let circuits: Circuits = {}
+    for (let each = 0; each < count; each += 1)
+      circuits = afterFailure(circuits, KEY, error, now, CIRCUITS)
+    return circuits
+  }
+  const judged = (circuits: Circuits, now = NOW) =>
+    judgeCircuit(circuits['repository:o/a'] ?? circuits['provider:github'], now, CIRCUITS)
+  const startable = (circuits: Circuits, now: number, ...more: readonly QueueEntry[]) => {
+    const entries = [entry('o/a#1', 9), entry('o/b#1', 8), ...more]
+    const capacity = { parallelism: 9, perRepository: 0 }
+    const found = eligibleEntries(queueOf(entries, circuits), now, capacity, CIRCUITS)
+    return found.map(({ key }) => issueId(key))
+  }
+
+  test.each([
+    [1, 'waiting', 30_000],
+    [2, 'waiting', 120_000],
+    [3, 'open', 1_800_000],
+    [4, 'open', 1_800_000],
+  ])('after %i failures it is %s for %i ms', (count, state, ms) => {
+    const circuits = failures(count)
+    expect(judged(circuits)).toEqual({ state, until: NOW + ms })
+    const later = count < CIRCUITS.threshold ? 'closed' : 'half-open'
+    expect(judged(circuits, NOW + ms)).toEqual({ state: later, until: null })
+  })
+
+  test('one of a repository keeps back only its issues, one of GitHub all of them', () => {
+    expect(startable(failures(3), NOW)).toEqual(['o/b#1'])
+    expect(startable(failures(3, GITHUB), NOW)).toEqual([])
+    expect(startable({}, NOW)).toEqual(['o/a#1', 'o/b#1'])
+  })
+
+  test('half-open, one run tries; while it is at work no other one starts', () => {
+    const now = NOW + 1_800_000
+    expect(startable(failures(3, GITHUB), now)).toEqual(['o/a#1'])
+    const trying = { ...running('o/c#1'), updatedAt: toTimestamp(now) }
+    expect(startable(failures(3, GITHUB), now, trying)).toEqual([])
+    // One that was at work before the circuit opened tries nothing.
+    expect(startable(failures(3, GITHUB), now, running('o/c#1'))).toEqual(['o/a#1'])
+  })
+
+  test('the end of the one that tries closes it or opens it again', () => {
+    const now = NOW + 1_800_000
+    const ended = (on: string, error?: typeof GIT) =>
+      afterRunEnd(failures(3), KEY, error ? { on, error } : { on }, now, CIRCUITS)
+    expect(ended('published')).toEqual({})
+    expect(ended('worker-failed', { ...GIT, code: 'worker/exited' })).toEqual({})
+    expect(judged(ended('infrastructure-failed', GIT), now).state).toBe('open')
+    for (const neutral of ['interrupted', 'rate-limited', 'not-started']) {
+      expect(ended(neutral)).toEqual(failures(3))
+    }
+    // A fault of this host tells nothing about GitHub or a repository.
+    expect(ended('infrastructure-failed', { ...GIT, code: 'sys/io' })).toEqual(failures(3))
+  })
+
+  test('one that nobody used for a day is forgotten; a time that cannot be right holds nothing back', () => {
+    const other = { ...KEY, name: 'z' }
+    const old = afterFailure({}, other, GIT, NOW - 26 * HOUR, CIRCUITS)
+    expect(afterRunEnd(old, KEY, { on: 'published' }, NOW, CIRCUITS)).toEqual({})
+    expect(judged(failures(3, GIT, NOW + 5 * HOUR)).state).toBe('half-open')
+  })
+
+  test('what comes next says until when', () => {
+    const queue = queueOf([entry('o/a#1', 9)], failures(3))
+    expect(nextHead(queue, NOW, CIRCUITS)).toEqual({ head: null, earliest: NOW + 1_800_000 })
+  })
+})
+
 describe('what comes next', () => {
   test('the first that is due, though others were queued before it', () => {
     const due = entry('o/a#2', 5)
-    expect(nextHead(queueOf([entry('o/a#1', 9, inMs(MINUTE)), due]), NOW, HOUR)).toEqual({
+    expect(nextHead(queueOf([entry('o/a#1', 9, inMs(MINUTE)), due]), NOW, CIRCUITS)).toEqual({
       head: due,
       earliest: null,
     })
@@ -112,8 +190,11 @@ describe('what comes next', () => {
   test('when none is due, the time of the earliest', () => {
     const entries = [entry('o/a#1', 9, inMs(5 * MINUTE)), entry('o/a#2', 5, inMs(MINUTE))]
     const none = { head: null, earliest: null }
-    expect(nextHead(queueOf(entries), NOW, HOUR)).toEqual({ head: null, earliest: NOW + MINUTE })
-    expect(nextHead(queueOf([running('o/a#1')]), NOW, HOUR)).toEqual(none)
+    expect(nextHead(queueOf(entries), NOW, CIRCUITS)).toEqual({
+      head: null,
+      earliest: NOW + MINUTE,
+    })
+    expect(nextHead(queueOf([running('o/a#1')]), NOW, CIRCUITS)).toEqual(none)
   })
 })
 

@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { GitHub } from '../../daemon/core/ports.ts'
-import { startTestGitHub, type TestGitHub } from '../support/embedded-github.ts'
-import { faultOf, type GitHubRig, openGitHubRig } from '../support/github-rig.ts'
+import {
+  faultOf,
+  type GitHubRig,
+  openGitHubRig,
+  startTestGitHub,
+  type TestGitHub,
+} from '../support/github-rig.ts'
 
 const repo = 'octo/app'
 const app = { owner: 'octo', name: 'app' } as const

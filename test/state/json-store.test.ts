@@ -3,24 +3,88 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
   symlinkSync,
   truncateSync,
+  writeFileSync,
 } from 'node:fs'
-import { describe, expect, test } from '@jest/globals'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { LIMITS } from '../../daemon/core/limits.ts'
+import type { Clock, Store } from '../../daemon/core/ports.ts'
+import { EMPTY_QUEUE, newEntry } from '../../daemon/core/queue.ts'
+import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { tryLock } from '../../daemon/sys/kernel-lock.ts'
-import {
-  addEntry,
-  beginMeta,
-  ENTRY,
-  ID,
-  queueFile,
-  thrownBy,
-  useStateDirectory,
-} from './store-scene.ts'
+
+const NOW = '2026-01-01T00:00:00.000Z'
+
+const ENTRY = newEntry({ owner: 'Owner', name: 'Repo', number: 1 }, 'code', NOW, NOW)
+const ID = 'owner/repo#1'
+
+/** The content of `state.json` with these entries. */
+const queueFile = (entries: unknown): object => ({
+  format: 'caduceus-queue',
+  version: 2,
+  entries,
+  circuits: {},
+})
+
+/** Puts one entry in, whatever was there. */
+const addEntry = (store: Store): Promise<unknown> =>
+  store.changeQueue(() => ({ state: { ...EMPTY_QUEUE, entries: { [ID]: ENTRY } }, value: null }))
+
+const beginMeta = (store: Store): Promise<unknown> =>
+  store.changeMeta((meta) => ({ state: meta, value: null }))
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  return null
+}
+
+/** A state directory of its own for each test of the file. */
+function useStateDirectory() {
+  let stateDir = ''
+  let sleptMs = 0
+  const clock: Clock = {
+    now: () => Date.parse(NOW),
+    sleep: async (ms) => {
+      sleptMs += ms
+    },
+  }
+  beforeEach(() => {
+    stateDir = mkdtempSync(join(tmpdir(), 'json-store-'))
+    sleptMs = 0
+  })
+  afterEach(() => rmSync(stateDir, { recursive: true, force: true }))
+
+  const path = (name: string): string => join(stateDir, name)
+  return {
+    path,
+    /** Milliseconds the store wanted to wait; it never really does. */
+    sleptMs: () => sleptMs,
+    /** As `status` opens it. */
+    reader: (): Store => openJsonStore({ clock }, stateDir),
+    /** As a tick opens it. */
+    writer: (): Store => openJsonStore({ clock, archiveCorrupt: true }, stateDir),
+    write: (name: string, content: unknown): void =>
+      writeFileSync(
+        path(name),
+        typeof content === 'string' || Buffer.isBuffer(content) ? content : JSON.stringify(content),
+      ),
+    names: (): readonly string[] => readdirSync(stateDir).sort(),
+    copies: (): readonly string[] =>
+      readdirSync(stateDir).filter((name) => name.includes('.corrupt-')),
+  }
+}
 
 const scene = useStateDirectory()
 
@@ -41,7 +105,7 @@ describe('what the JSON store writes', () => {
     const { ino } = statSync(scene.path('state.json'))
     scene.write('.state.json.123.abcdef.tmp', '{')
     scene.write('.state_meta.json.123.abcdef.tmp', '{')
-    await scene.writer().changeQueue(() => ({ state: { entries: {} }, value: null }))
+    await scene.writer().changeQueue(() => ({ state: EMPTY_QUEUE, value: null }))
     expect(statSync(scene.path('state.json')).ino).not.toBe(ino)
     expect(scene.names()).toEqual(['.state_meta.json.123.abcdef.tmp', 'state.json', 'state.lock'])
   })
@@ -96,13 +160,13 @@ describe('which files of other versions are refused', () => {
     scene.write('state.db', 'SQLite format 3\u0000')
     expect(thrownBy(() => scene.reader().readMeta())).toMatchObject({ code: 'state/stale-schema' })
     scene.write('state.json', queueFile({}))
-    expect(scene.reader().readQueue()).toEqual({ entries: {} })
+    expect(scene.reader().readQueue()).toEqual(EMPTY_QUEUE)
     await beginMeta(scene.writer())
   })
 
   test('an empty database file holds nothing', () => {
     scene.write('state.db', '')
-    expect(scene.reader().readQueue()).toEqual({ entries: {} })
+    expect(scene.reader().readQueue()).toEqual(EMPTY_QUEUE)
   })
 })
 
@@ -114,7 +178,7 @@ describe('how large a queue may grow', () => {
         return [`owner/repo#${index + 1}`, { ...ENTRY, key }]
       }),
     )
-    await scene.writer().changeQueue(() => ({ state: { entries }, value: null }))
+    await scene.writer().changeQueue(() => ({ state: { ...EMPTY_QUEUE, entries }, value: null }))
     const times = Array.from({ length: 5 }, () => {
       const startedAt = performance.now()
       expect(Object.keys(scene.reader().readQueue().entries)).toHaveLength(10_000)
@@ -130,8 +194,8 @@ describe('what is read again', () => {
     const store = scene.writer()
     await addEntry(store)
     expect(store.readQueue()).toBe(store.readQueue())
-    await scene.writer().changeQueue(() => ({ state: { entries: {} }, value: null }))
-    expect(store.readQueue()).toEqual({ entries: {} })
+    await scene.writer().changeQueue(() => ({ state: EMPTY_QUEUE, value: null }))
+    expect(store.readQueue()).toEqual(EMPTY_QUEUE)
     scene.write('state.json', '{')
     expect(thrownBy(() => store.readQueue())).toMatchObject({ code: 'state/corrupt' })
   })

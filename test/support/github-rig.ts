@@ -1,13 +1,78 @@
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from '@jest/globals'
 import { type Fault, isFault } from '../../daemon/core/fault.ts'
 import type { RateLimit } from '../../daemon/core/meta.ts'
 import type { GitHub } from '../../daemon/core/ports.ts'
+import type { Control } from '../../daemon/demo/control-client.ts'
+import { startEmbeddedGitHub } from '../../daemon/demo/server.ts'
 import { type GitHubDeps, type GitHubOptions, openGitHub } from '../../daemon/github/open-github.ts'
 import type { Wait } from '../../daemon/github/rate-limits.ts'
-import { openScriptedServer, type Script, type ScriptedServer } from './scripted-server.ts'
+
+/** A request as it arrived. */
+export type SeenRequest = Readonly<{
+  method: string
+  /** Path and query as sent, still encoded. */
+  url: string
+  headers: IncomingHttpHeaders
+  body: string
+}>
+
+export type Script = (request: SeenRequest, response: ServerResponse, count: number) => void
+
+export type ScriptedServer = Readonly<{
+  url: string
+  seen: SeenRequest[]
+  close: () => Promise<void>
+}>
+
+/**
+ * A loopback server that does to each request whatever the script says, also what no server should.
+ * `count` is 1 for the first request.
+ */
+export async function openScriptedServer(script: Script): Promise<ScriptedServer> {
+  const seen: SeenRequest[] = []
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.on('end', () => {
+      const request = {
+        method: incoming.method ?? '',
+        url: incoming.url ?? '',
+        headers: incoming.headers,
+        body: Buffer.concat(chunks).toString(),
+      }
+      seen.push(request)
+      script(request, response, seen.length)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A listening TCP server has an address of this kind, never a pipe's name.
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** Answers with JSON. */
+export function replyJson(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers })
+  response.end(JSON.stringify(body))
+}
 
 /** Shaped unlike any known token, so that only knowing it can hide it. */
 export const TEST_TOKEN = ['plain', 'secret', 'of', 'an', 'old', 'server', '1234'].join('-')
@@ -130,4 +195,96 @@ export function pullJson(number: number, change: object = {}): object {
     user: { id: 5, login: 'bot' },
     ...change,
   }
+}
+
+export type Json = Readonly<Record<string, unknown>>
+
+/** An answer as tests look at it. `body` is what JSON held; null when there was none. */
+export type TestAnswer<Body> = Readonly<{
+  status: number
+  headers: Headers
+  body: Body
+  text: string
+}>
+
+export type RequestOptions = Readonly<{
+  method?: string
+  body?: unknown
+  /** null = none; default: the token of automation-bot. */
+  token?: string | null
+  headers?: Readonly<Record<string, string>>
+}>
+
+export type TestGitHub = Readonly<{
+  url: string
+  root: string
+  /** Of automation-bot, which may write to the repository `octo/app`. */
+  token: string
+  control: Control
+  /** Sends one request; the caller says what the answer's JSON is. Redirects are not followed. */
+  request: <Body = Json>(path: string, options?: RequestOptions) => Promise<TestAnswer<Body>>
+  /** Stops it and starts it again on the same root. */
+  restart: () => Promise<TestGitHub>
+  stop: () => Promise<void>
+}>
+
+/**
+ * An embedded GitHub in this process with the repository `octo/app`, whose default branch `main` has one
+ * commit. `stop` removes its folder.
+ */
+export async function startTestGitHub(now?: () => number): Promise<TestGitHub> {
+  const root = mkdtempSync(join(tmpdir(), 'embedded-github-'))
+  const github = await open(root, now)
+  const { token } = await github.control('createToken', { login: 'automation-bot' })
+  await github.control('createRepository', { repo: 'octo/app' })
+  return assemble(github, root, token, now)
+}
+
+const open = (root: string, now?: () => number) =>
+  startEmbeddedGitHub(now === undefined ? { root } : { root, clock: { now } })
+
+function assemble(
+  github: Awaited<ReturnType<typeof open>>,
+  root: string,
+  token: string,
+  now?: () => number,
+): TestGitHub {
+  return {
+    url: github.url,
+    root,
+    token,
+    control: github.control,
+    request: (path, options = {}) => send(github.url, path, { token, ...options }),
+    restart: async () => {
+      await github.close()
+      return assemble(await open(root, now), root, token, now)
+    },
+    stop: async () => {
+      await github.close()
+      rmSync(root, { recursive: true, force: true })
+    },
+  }
+}
+
+async function send<Body>(
+  url: string,
+  path: string,
+  { method = 'GET', body, token, headers = {} }: RequestOptions,
+): Promise<TestAnswer<Body>> {
+  const response = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
+    method,
+    redirect: 'manual',
+    headers: {
+      'user-agent': 'test',
+      ...(token === null || token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(20_000),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
+  const found: unknown = isJson ? JSON.parse(text) : null
+  // The caller names what it expects; what is not so fails its assertions.
+  return { status: response.status, headers: response.headers, body: found as Body, text }
 }

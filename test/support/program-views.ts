@@ -10,9 +10,13 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { expect } from '@jest/globals'
 import type { StatusReport } from '../../daemon/app/status.ts'
+import type { Journal } from '../../daemon/core/journal.ts'
+import { parseRunFile } from '../../daemon/core/supervisor-files.ts'
 import type { LoggedRequest } from '../../daemon/demo/hub.ts'
-import { bridge, LABELS, type ProgramRig } from './program-rig.ts'
+import { identifyProcess } from '../../daemon/sys/process-identity.ts'
+import { BOT, bridge, type Finished, LABELS, type ProgramRig } from './program-rig.ts'
 import { waitUntil } from './wait-until.ts'
 
 // What a test looks at after the program ran, and how it steers what the program meets.
@@ -172,4 +176,83 @@ export async function allSettled(rig: ProgramRig): Promise<void> {
   await waitUntil('all runs have settled', () =>
     rig.journals().every(({ stage }) => stage === 'settled'),
   )
+}
+
+/** A run with nothing to tell. */
+export const QUIET = { code: 0, stdout: '', stderr: '' }
+
+/** Runs a command that cannot do its work, and returns the one line it says. */
+export async function refusalOf(rig: ProgramRig, ...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await rig.run(...args)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(/^caduceus: [^\n]+\n$/)
+  return stderr.slice('caduceus: '.length, -1)
+}
+
+/** One tick, later than any backoff ends. */
+export async function tickLater(rig: ProgramRig): Promise<Finished> {
+  rig.clock.advance(3_600_000)
+  return rig.tick()
+}
+
+/** What `status` tells as recent errors, without their dates. */
+export async function errorsOf(rig: ProgramRig): Promise<readonly string[]> {
+  const { report } = await rig.status()
+  return (report?.recent_errors ?? []).map((line) => line.replace(/^\S+ /, ''))
+}
+
+/** Whatever happened on the way: one branch with one commit, one pull request, one comment, one close. */
+export async function expectPublishedOnce(rig: ProgramRig, number: number): Promise<void> {
+  const entry = rig.entry(number)
+  expect(entry).toMatchObject({ phase: 'awaiting_review', attempts: 0, runId: null })
+  const issues = await rig.control('listIssues', { repo: rig.repo })
+  const issue = issues.find((one) => one.number === number)
+  expect(issue).toMatchObject({ state: 'closed', labels: [], closedBy: BOT })
+  expect(issue?.comments.map(({ author }) => author)).toEqual([BOT])
+  const ours = issue?.events.filter(({ actor }) => actor === BOT).map(({ kind }) => kind)
+  expect(ours?.sort()).toEqual(['closed', 'cross-referenced', 'unlabeled'])
+
+  const prefix = `automation/issue-${number}-`
+  const pulls = issues.filter(({ pull }) => pull?.headBranch.startsWith(prefix))
+  expect(pulls.map((pull) => [pull.number, pull.state])).toEqual([[entry?.pull?.number, 'open']])
+  const { branches } = await rig.control('readRepository', { repo: rig.repo })
+  const [branch, ...others] = Object.keys(branches).filter((name) => name.startsWith(prefix))
+  expect({ branch, others }).toEqual({ branch: pulls[0]?.pull?.headBranch, others: [] })
+  const count = await rig.git('-C', rig.origin, 'rev-list', '--count', `main..${branch}`)
+  expect(count).toBe('1\n')
+}
+
+// The processes behind the newest run of a rig, as its own files name them.
+
+export type RunProcesses = Readonly<{ runner: number; supervisor: number; worker: number }>
+
+/** Waits until all three are on record. */
+export async function processesOfRun(rig: ProgramRig): Promise<RunProcesses> {
+  return waitUntil('runner, supervisor and worker are on record', () => {
+    const runner = newestRun(rig).runner?.pid
+    const started = startedOf(rig)
+    const worker = started?.worker?.pid
+    return (
+      runner !== undefined &&
+      started !== null &&
+      worker !== undefined && { runner, supervisor: started.supervisor.pid, worker }
+    )
+  })
+}
+
+export function newestRun(rig: ProgramRig): Journal {
+  const newest = rig.journals().toSorted((a, b) => (a.runId < b.runId ? 1 : -1))[0]
+  if (newest === undefined) throw new Error('there was no run')
+  return newest
+}
+
+function startedOf(rig: ProgramRig) {
+  const path = rig.layout.run(newestRun(rig).runId).started
+  return existsSync(path) ? parseRunFile('started', readFileSync(path, 'utf8')) : null
+}
+
+/** Kills processes and waits until they are gone. */
+export async function killNow(...pids: readonly number[]): Promise<void> {
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  await waitUntil('the killed are gone', () => pids.every((pid) => identifyProcess(pid) === null))
 }

@@ -9,12 +9,14 @@ import { trustedHost } from '../../daemon/executor/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { removePath } from '../../daemon/sys/files.ts'
 import { processesHolding, processesWithVariable } from '../../daemon/sys/find-processes.ts'
-import { bundleFixture } from './bundle-fixture.ts'
+import { bundleFixture } from './processes.ts'
 
-const BIN = join(import.meta.dirname, '../fixtures/bin')
+const MISBEHAVES = join(import.meta.dirname, '../fixtures/bin/misbehaves')
 
-/** A program from test/fixtures/bin. */
-export const fixture = (name: string): string => join(BIN, name)
+/** A worker that misbehaves in one of the ways of that program. */
+export const misbehaves = (
+  ...how: readonly [string, ...string[]]
+): readonly [string, ...string[]] => [MISBEHAVES, ...how]
 
 /** A shell script as a worker. */
 export const shell = (script: string): readonly [string, ...string[]] => ['/bin/sh', '-c', script]
