@@ -80,7 +80,10 @@ const oclifPackage = {
     bin: 'caduceus',
     commands: { strategy: 'explicit', target: './cli.mjs', identifier: 'COMMANDS' },
     topicSeparator: ' ',
-    topics: { config: { description: 'Look at the configuration.' } },
+    topics: {
+      config: { description: 'Look at the configuration.' },
+      queue: { description: 'Look at the issues, and let them go on.' },
+    },
   },
 }
 const writeJson = (name, content) =>

@@ -9,7 +9,7 @@ import { toTimestamp } from '../core/timestamp.ts'
 import { appendLine, ensureDirectory, fileStatus, renameFile } from '../sys/files.ts'
 
 /** Which process wrote a line. */
-export type LogProcess = 'tick' | 'runner'
+export type LogProcess = 'tick' | 'runner' | 'queue'
 
 const LINE = Symbol.for('message')
 
