@@ -1,5 +1,4 @@
 import { DERIVED_DEFAULTS } from '../daemon/config/resolve-path.ts'
-import { NOT_IN_EFFECT } from '../daemon/config/rules.ts'
 import { CONFIG_AREAS } from '../daemon/config/schema.ts'
 import { DROPPED_KEYS, REMOVED_KEYS } from '../daemon/config/unknown-keys.ts'
 import { SANDBOX_SCHEMA } from '../daemon/config/worker-keys.ts'
@@ -111,13 +110,10 @@ function rows(prefix: string, keys: Readonly<Record<string, Shown>>): readonly s
 }
 
 function row(key: string, schema: Shown): string {
-  const later = WAITING.includes(key) ? '*Not in effect yet.*' : undefined
-  const meaning = [later, schema.description, schema.$comment].filter((text) => text !== undefined)
+  const meaning = [schema.description, schema.$comment].filter((text) => text !== undefined)
   const cells = [code(key), typeOf(schema), defaultOf(key, schema), meaning.join(' ')]
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
-
-const WAITING: readonly string[] = NOT_IN_EFFECT
 
 function typeOf(schema: Shown): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => code(String(value))).join(' or ')

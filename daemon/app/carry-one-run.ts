@@ -10,6 +10,7 @@ import { readDescriptor } from '../sys/drain-descriptor.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
 import { readFileBounded } from '../sys/files.ts'
+import { leaveOnSignal } from '../sys/leaving.ts'
 import { setNonDumpable } from '../sys/native.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
 import { PROMPT_FILES, type PromptTemplates } from '../worker/render-prompt.ts'
@@ -28,20 +29,17 @@ const TOKEN_WAIT_MS = 5000
  * The work of a runner process: takes over the claim it was handed and carries the run on. Returns null
  * when the descriptor is not the current claim, or the token did not come whole: the run is somebody
  * else's to begin.
- * @param signal aborts when the process is asked to leave
  * Faults: config/*, state/*, sys/io.
  */
-export async function carryOneRun(
-  build: Build,
-  runId: string,
-  signal: AbortSignal,
-): Promise<RunEnd | null> {
+export async function carryOneRun(build: Build, runId: string): Promise<RunEnd | null> {
   setNonDumpable()
   const handed = await readDescriptor(systemClock, RUNNER_FDS.token, TOKEN_BYTES, TOKEN_WAIT_MS)
   // A tick that died while it handed the token over: the run stays at `starting`, and the next tick requeues it.
   if (handed === null || !handed.endsWith('\n')) return null
   const environment = readEnvironment()
   const { config } = loadProgramConfig(environment)
+  // The first signal: the step in hand is finished, and the next tick adopts the run. The second: at once.
+  const { signal } = leaveOnSignal(config.drainTimeoutSeconds * 1000)
   const journal = openJournals(config.stateDir).read(runId)
   if (journal === null)
     throw fault('internal/unexpected', { reason: `run ${runId} has no journal` })
@@ -52,6 +50,7 @@ export async function carryOneRun(
     build,
     process: 'runner',
     token: handed.trim(),
+    timeLeftMs: () => Number.POSITIVE_INFINITY,
   })
   const claim = ports.claims.inherit(RUNNER_FDS.claim, journal.key, runId)
   if (claim === null) return null

@@ -47,6 +47,8 @@ export type OpenRequest = Readonly<{
   process: LogProcess
   /** A token handed over by the parent process, or null. */
   token: string | null
+  /** What is left of the time this process has; no request or call of git lasts longer. */
+  timeLeftMs: () => number
 }>
 
 /**
@@ -54,7 +56,7 @@ export type OpenRequest = Readonly<{
  * Faults: state/directory-refused, sys/io.
  */
 export function openPorts(request: OpenRequest): Ports {
-  const { config, environment, build } = request
+  const { config, environment } = request
   leaveWasmUnoptimized()
   const clock = systemClock
   const layout = layoutOf(config.stateDir)
@@ -85,6 +87,7 @@ export function openPorts(request: OpenRequest): Ports {
           storageRoot: config.repoStorageRoot,
           apiBase: config.apiBase.url,
           timeoutMs: config.gitTimeoutSeconds * 1000,
+          timeLeftMs: request.timeLeftMs,
           controlFiles: Object.values(CONTROL_FILES),
           captureLimits: {
             maxFiles: Math.max(config.maxChangedFiles, CAPTURE_LIMITS.maxFiles),
@@ -96,7 +99,7 @@ export function openPorts(request: OpenRequest): Ports {
     ),
     github: counted(
       'github',
-      openStoredGitHub({ clock, store, layout, token, config, build, random, onAnswer }),
+      openStoredGitHub({ ...request, clock, store, layout, token, random, onAnswer }),
     ),
     lastAnswer: () => lastAnswer,
   }
@@ -109,7 +112,7 @@ function counted<P extends object>(name: string, port: P): P {
 /** GitHub behind the one gate that all processes share: the wait stored in the metadata (design §10). */
 function openStoredGitHub(
   parts: Pick<Ports, 'clock' | 'store' | 'layout' | 'token' | 'random'> &
-    Pick<OpenRequest, 'config' | 'build'> &
+    Pick<OpenRequest, 'config' | 'build' | 'timeLeftMs'> &
     Readonly<{ onAnswer: (answer: LastAnswer) => void }>,
 ): GitHub {
   const { clock, store, config, random, onAnswer } = parts
@@ -134,6 +137,7 @@ function openStoredGitHub(
       cacheDirectory: join(parts.layout.directories.cache, 'http'),
       token: parts.token.get,
       timeoutMs: config.httpTimeoutSeconds * 1000,
+      timeLeftMs: parts.timeLeftMs,
     },
   )
 }

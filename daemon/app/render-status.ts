@@ -52,6 +52,13 @@ function noticeLines(report: StatusReport): readonly string[] {
     `      next: ${issue.blocked_recovery_hint || NONE}`,
   ])
   return [
+    ...section(
+      'circuits',
+      report.circuits.map(
+        ({ name, state, failures, until, last_error }) =>
+          `    ${name}: ${state}${until === null ? '' : ` until ${until}`} after ${failures} failures (${last_error})`,
+      ),
+    ),
     ...section('blocked issues', blocked),
     ...section(
       'notes',

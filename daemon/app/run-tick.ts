@@ -1,15 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
+import { countEffects } from '../core/effects.ts'
 import { describeFault, fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { TICK_OUTCOMES, type TickOutcome } from '../core/meta.ts'
 import { makeRunId } from '../core/run-id.ts'
 import { type TickReport, tick } from '../engine/tick.ts'
+import { requestCancel } from '../executor/run-files.ts'
+import { openLeftovers } from '../state/leftovers.ts'
+import { systemClock } from '../sys/clock.ts'
 import { closeLeakedDescriptors } from '../sys/close-leaked-descriptors.ts'
+import { announceEffect } from '../sys/effect-channel.ts'
+import { endLockHolder } from '../sys/end-lock-holder.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
-import { tryLock } from '../sys/kernel-lock.ts'
+import { leaveAfter, leaveOnSignal } from '../sys/leaving.ts'
 import { setNonDumpable } from '../sys/native.ts'
-import { killSession } from '../sys/terminate.ts'
+import { killOwned } from '../sys/owner-mark.ts'
 import type { Build } from './build.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { rotateLog } from './open-log.ts'
@@ -17,7 +23,11 @@ import { openPorts, type Ports } from './open-ports.ts'
 import { tickSettingsOf } from './settings-of.ts'
 import { startRunner } from './start-runner.ts'
 import { tellAttention } from './tell-attention.ts'
+import { takeTickLock } from './tick-lock.ts'
 import { waitForRuns } from './wait-for-runs.ts'
+
+/** After this a tick begins nothing new; the rest of `LIMITS.tickMs` is for leaving what people read. */
+const PLANNING_MS = LIMITS.tickMs - 15_000
 
 export type RunOptions = Readonly<{
   /** Stay until every run this call started or took over has settled. */
@@ -45,24 +55,39 @@ export async function runTick(build: Build, options: RunOptions): Promise<RunRep
   const environment = readEnvironment()
   const { config, warnings } = loadProgramConfig(environment)
   requireExecutor(config)
-  const ports = openPorts({ config, environment, build, process: 'tick', token: null })
+  const leaving = leaveOnSignal(config.drainTimeoutSeconds * 1000)
+  const time = { over: 0 }
+  const ports = openPorts({
+    config,
+    environment,
+    build,
+    process: 'tick',
+    token: null,
+    timeLeftMs: () => time.over - systemClock.now(),
+  })
   for (const { path, found, wanted } of warnings) {
     ports.log.warn('configuration warning', { path, found, wanted })
   }
-  const go = async (forced: boolean): Promise<TickReport | null> =>
-    tickUnderLock(ports, config, environment, build, forced)
+  const go = async (forced: boolean): Promise<TickReport | null> => {
+    time.over = ports.clock.now() + PLANNING_MS
+    const parts = { ports, config, environment, build, signal: leaving.signal }
+    return tickUnderLock(parts, time.over, forced)
+  }
 
   const report = await go(options.now)
   if (report === null) {
     ports.log.info('tick ended', { outcome: 'skipped_concurrent' })
     return { outcome: 'skipped_concurrent', attention: [], problems: [], exitCode: 0 }
   }
-  if (options.wait)
-    await waitForRuns(ports, report.runIds, async () => (await go(false))?.runIds ?? [])
+  if (options.wait) {
+    const again = async (): Promise<readonly string[]> => (await go(false))?.runIds ?? []
+    await waitForRuns(ports, report.runIds, again, leaving.signal)
+  }
+  leaving.stop()
   const attention = await tellAttention(ports.store, ports.layout)
   const failed = TICK_OUTCOMES[report.outcome].exitCode === 1
   return {
-    outcome: report.outcome,
+    outcome: leaving.signal.aborted ? 'cancelled' : report.outcome,
     attention,
     problems: failed ? onceEach(report.problems.map(({ thrown }) => describeFault(thrown))) : [],
     exitCode: failed || attention.length > 0 ? 1 : 0,
@@ -79,28 +104,40 @@ function requireExecutor(config: Config): void {
   throw fault('config/executor-unavailable', { mode: config.executorMode })
 }
 
+type TickParts = Readonly<{
+  ports: Ports
+  config: Config
+  environment: Readonly<Record<string, string>>
+  build: Build
+  signal: AbortSignal
+}>
+
 /** null = another tick holds the lock. */
 async function tickUnderLock(
-  ports: Ports,
-  config: Config,
-  environment: Readonly<Record<string, string>>,
-  build: Build,
+  { ports, config, environment, build, signal }: TickParts,
+  deadlineAt: number,
   forced: boolean,
 ): Promise<TickReport | null> {
-  const lock = tryLock(ports.layout.tickLock)
+  const lock = await takeTickLock(ports)
   if (lock === null) return null
+  const line = 'caduceus: the tick ran out of time; the next one goes on. See: caduceus status'
+  const disarm = leaveAfter(LIMITS.tickMs, line)
   try {
     rotateLog(config.logPath)
     return await tick(
       {
         ...ports,
+        leftovers: countEffects('leftovers', openLeftovers(config.stateDir), announceEffect),
         settings: tickSettingsOf(config),
         build: build.dist,
-        deadlineAt: ports.clock.now() + LIMITS.tickMs,
+        deadlineAt,
+        signal,
         newRunId: () => makeRunId(ports.clock.now(), randomBytes(10)),
         endLeftovers: (runner) => {
-          killSession(runner)
+          killOwned(runner)
         },
+        endOwner: (key, owner) => endLockHolder(ports.clock, ports.layout.claim(key), owner),
+        cancelWorker: (runId) => requestCancel(ports.layout.run(runId).control),
         prepareStart: async () => {
           await ports.token.get()
         },
@@ -112,6 +149,7 @@ async function tickUnderLock(
       forced,
     )
   } finally {
+    disarm()
     lock.close()
   }
 }

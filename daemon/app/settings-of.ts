@@ -1,7 +1,13 @@
 import type { Config } from '../config/config.ts'
+import type { CircuitPolicy } from '../core/circuits.ts'
 import type { PublishPolicy } from '../core/publish-policy.ts'
+import type { RetentionPolicy } from '../core/retention.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
 import type { RunSettings, TickSettings } from '../engine/settings.ts'
+
+/** On top of what a step waits for: a busy machine. */
+const STEP_SLACK_MS = 120_000
+const DAY_MS = 86_400_000
 
 /** What a tick needs of the configuration; seconds become milliseconds here. */
 export function tickSettingsOf(config: Config): TickSettings {
@@ -14,6 +20,8 @@ export function tickSettingsOf(config: Config): TickSettings {
     pollIntervalMs: config.pollIntervalSeconds * 1000,
     dryRun: config.dryRun,
     retry: retryPolicyOf(config),
+    circuits: circuitPolicyOf(config),
+    retention: retentionPolicyOf(config),
   }
 }
 
@@ -22,8 +30,12 @@ export function runSettingsOf(config: Config): RunSettings {
   return {
     triggers: config.triggerLabels,
     retry: retryPolicyOf(config),
+    circuits: circuitPolicyOf(config),
     policy: publishPolicyOf(config),
+    existingPull: config.existingPr,
+    archivesTrees: config.archiveOnRetry,
     pushTimeoutMs: config.gitTimeoutSeconds * 1000,
+    stepMs: (2 * config.gitTimeoutSeconds + 8 * config.httpTimeoutSeconds) * 1000 + STEP_SLACK_MS,
     worker: {
       command: config.workerCommand,
       instruction: config.workerInstruction,
@@ -45,6 +57,23 @@ function retryPolicyOf(config: Config): RetryPolicy {
     maxAttempts: config.maxRetriesPerIssue,
     backoffSeconds: config.retryBackoffSeconds,
     maxDegradedSeconds: config.circuitMaxDegradedSeconds,
+  }
+}
+
+/** Also for `status`, which shows what waits for a circuit. */
+export function circuitPolicyOf(config: Config): CircuitPolicy {
+  return {
+    threshold: config.circuitFailureThreshold,
+    backoffSeconds: config.circuitBackoffSeconds,
+    openSeconds: config.circuitOpenIntervalSeconds,
+  }
+}
+
+function retentionPolicyOf(config: Config): RetentionPolicy {
+  return {
+    runMs: config.runRetentionDays * DAY_MS,
+    treeMs: config.worktreeGcDisabled ? null : config.worktreeGcOlderThanDays * DAY_MS,
+    atticMs: config.atticRetentionDays * DAY_MS,
   }
 }
 

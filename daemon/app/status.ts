@@ -1,18 +1,20 @@
 import type { Config } from '../config/config.ts'
 import { describeProblem } from '../config/problem.ts'
+import { type CircuitPolicy, judgeCircuit } from '../core/circuits.ts'
 import { isFault } from '../core/fault.ts'
 import { formatIssue, formatRepository, issueId } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Meta } from '../core/meta.ts'
 import type { Phase, QueueEntry, QueueState } from '../core/queue.ts'
+import { nextStepOf } from '../core/resume.ts'
 import { judgeGate, nextHead } from '../core/scheduling.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { LONGEST_WAIT_MS } from '../engine/dispatch.ts'
 import { openJsonStore } from '../state/json-store.ts'
 import { systemClock } from '../sys/clock.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
 import type { Build } from './build.ts'
 import { loadProgramConfig } from './load-program-config.ts'
+import { circuitPolicyOf } from './settings-of.ts'
 import { bridgeReadiness, type LiveWorker, liveWorkers } from './status-probes.ts'
 
 /** Version of the JSON shape; part of the versioned surface (R§10.5). */
@@ -74,6 +76,14 @@ export type StatusReport = Readonly<{
   configuration_warnings: readonly string[]
   state_corrupt: boolean
   readiness: Readonly<{ bridge: string; harness: 'not-applicable'; provider: 'not-applicable' }>
+  /** What keeps new work from being started; closed ones are not shown. */
+  circuits: readonly Readonly<{
+    name: string
+    state: 'waiting' | 'open' | 'half-open'
+    failures: number
+    until: string | null
+    last_error: string
+  }>[]
   pool_state: Readonly<{ running: number; parallelism: number }>
 }>
 
@@ -128,7 +138,8 @@ function reportOf(
 ): StatusReport {
   const now = systemClock.now()
   const gate = judgeGate(meta, now, config.pollIntervalSeconds * 1000, false)
-  const { head, earliest } = nextHead(queue, now, LONGEST_WAIT_MS)
+  const circuits = circuitPolicyOf(config)
+  const { head, earliest } = nextHead(queue, now, circuits)
   const entries = Object.values(queue.entries)
   const phases = countPhases(entries)
   return {
@@ -163,6 +174,7 @@ function reportOf(
       harness: 'not-applicable',
       provider: 'not-applicable',
     },
+    circuits: circuitsOf(queue, now, circuits),
     pool_state: { running: phases.in_progress, parallelism: config.workerParallelism },
   }
 }
@@ -208,6 +220,22 @@ function recentErrors(
     .map(({ at, where, message }) => `${at} ${where}: ${message}`)
 }
 
+function circuitsOf(
+  { circuits }: QueueState,
+  now: number,
+  policy: CircuitPolicy,
+): StatusReport['circuits'] {
+  return Object.entries(circuits)
+    .flatMap(([name, circuit]) => {
+      const { state, until } = judgeCircuit(circuit, now, policy)
+      if (state === 'closed') return []
+      const { failures, lastError } = circuit
+      const shown = until === null ? null : toTimestamp(until)
+      return [{ name, state, failures, until: shown, last_error: lastError.message }]
+    })
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
 function blockedIssues(entries: readonly QueueEntry[]): StatusReport['blocked_issues'] {
   return entries
     .flatMap((entry) =>
@@ -217,7 +245,7 @@ function blockedIssues(entries: readonly QueueEntry[]): StatusReport['blocked_is
             {
               issue_key: issueId(entry.key),
               blocked_source: entry.blocked.source,
-              blocked_recovery_hint: entry.blocked.hint,
+              blocked_recovery_hint: nextStepOf(entry),
               last_error: entry.lastError?.message ?? null,
             },
           ],

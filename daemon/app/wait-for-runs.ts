@@ -7,6 +7,7 @@ const LOOK_MS = 200
 /**
  * Waits until every given run has settled. A run whose runner left before that (it waits for a settle
  * time, or its runner died) is taken over by another look of the tick when it is due.
+ * The runs go on without us when the signal aborts.
  * @param lookAgain one more tick, under the tick lock; returns the runs it took up
  * Faults: state/*.
  */
@@ -14,16 +15,17 @@ export async function waitForRuns(
   ports: Pick<Ports, 'clock' | 'journals' | 'claims' | 'store'>,
   runIds: readonly string[],
   lookAgain: () => Promise<readonly string[]>,
+  signal: AbortSignal,
 ): Promise<void> {
   const { clock } = ports
   const waited = new Set(runIds)
-  for (;;) {
+  while (!signal.aborted) {
     const open = [...waited].filter((runId) => !isSettled(ports, runId))
     if (open.length === 0) return
     if (open.some((runId) => isForsaken(ports, runId))) {
       for (const runId of await lookAgain()) waited.add(runId)
     }
-    await clock.sleep(LOOK_MS)
+    await clock.sleep(LOOK_MS, signal)
   }
 }
 

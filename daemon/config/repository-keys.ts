@@ -80,7 +80,7 @@ export const REPOSITORY_KEYS = {
     enum: ['skip', 'ignore'],
     default: 'skip',
     description:
-      'What to do with an issue for which a person already has an open pull request: leave it, or work on it all the same.',
+      'What to do with an issue that an open pull request, by anybody, already closes: leave it, or work on it all the same.',
   },
 } as const satisfies Readonly<Record<string, JSONSchema>>
 

@@ -42,7 +42,6 @@ export const ADVICE = {
   somethingIsWatched,
   someWordsAreForbidden,
   tokenFileIsPrivate,
-  everythingGivenIsInEffect,
 } as const satisfies Readonly<Record<string, Rule>>
 
 function labelsDiffer({ triggerLabels }: Config): readonly Problem[] {
@@ -188,29 +187,6 @@ function tokenFileIsPrivate(
       fix: 'Make it private with chmod 600, or keep the token out of the file.',
     },
   ]
-}
-
-/** Keys that load but change nothing in this version, because what they govern is not part of it yet. */
-export const NOT_IN_EFFECT = [
-  'existing_pr',
-  'drain_timeout_seconds',
-  'run_retention_days',
-  'worktree_gc_older_than_days',
-  'worktree_gc_disabled',
-  'archive_on_retry',
-  'attic_retention_days',
-  'circuit_failure_threshold',
-  'circuit_backoff_seconds',
-  'circuit_open_interval_seconds',
-] as const satisfies readonly ConfigKey[]
-
-function everythingGivenIsInEffect(_: Config, { file }: RuleContext): readonly Problem[] {
-  return NOT_IN_EFFECT.flatMap((key) => {
-    const standard: unknown = CONFIG_SCHEMA.properties[key].default
-    if (JSON.stringify(file[key]) === JSON.stringify(standard)) return []
-    const wanted = 'nothing yet: this version does not use it'
-    return [problem(key, file[key], wanted, 'It may stay for a later version.')]
-  })
 }
 
 function stateBackendIsAvailable({ stateBackend }: Config): readonly Problem[] {

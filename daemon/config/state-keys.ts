@@ -31,36 +31,41 @@ export const STATE_KEYS = {
   run_retention_days: {
     ...DAYS,
     default: 30,
-    description: 'How long transcripts, reports and finished issues are kept.',
+    description:
+      'How long the files of runs that are over are kept, work that was not published included, and how long issues that have ended stay in the queue. One that still carries its label stays.',
   },
   worktree_gc_older_than_days: {
     ...DAYS,
     default: 1,
-    description: 'Trees that no run needs are removed after this time.',
+    description:
+      'Trees that no run needs are removed after this time. The last one of an issue that needs attention, has failed or was previewed is kept for `run_retention_days`.',
   },
   worktree_gc_disabled: {
     ...SWITCH,
     default: false,
-    description: 'Never remove trees by itself.',
+    description:
+      'Never remove trees because of their age. A new attempt still replaces the tree of the one before it.',
   },
   archive_on_retry: {
     ...SWITCH,
     default: false,
-    description: 'Keep a copy of a failed attempt’s tree before the next attempt.',
+    description:
+      'Move the tree of an earlier attempt to `<state_dir>/attic` when the next one makes its own, instead of removing it.',
   },
   attic_retention_days: {
     ...DAYS,
     default: 30,
-    description: 'How long such copies are kept.',
+    description: 'How long trees are kept there.',
   },
 } as const satisfies Readonly<Record<string, JSONSchema>>
 
-/** When a repository that keeps failing is left alone for a while. */
+/** When what keeps failing is left alone for a while: one repository, or GitHub (core/circuits.ts). */
 export const CIRCUIT_KEYS = {
   circuit_failure_threshold: {
     ...COUNT,
     default: 3,
-    description: 'Failures of infrastructure in a row after which a repository is left alone.',
+    description:
+      'Failures in a row after which a repository, or GitHub as a whole, is given no new work.',
   },
   circuit_backoff_seconds: {
     type: 'array',
@@ -74,7 +79,7 @@ export const CIRCUIT_KEYS = {
   circuit_open_interval_seconds: {
     ...SECONDS,
     default: 1800,
-    description: 'How long it is left alone before it is tried again.',
+    description: 'How long that lasts; then one run tries.',
   },
   circuit_max_degraded_seconds: {
     ...SECONDS,

@@ -91,7 +91,9 @@ const VERDICTS = {
 export function classifyEnd(end: SupervisionEnd, facts: EndFacts): EndVerdict {
   if (end.kind === 'ended') return verdictOfReport(end.report, facts)
   if (end.kind !== 'vanished') return { kind: end.kind }
-  return end.workerStarted ? unknownExit('its supervisor vanished') : { kind: 'not-started' }
+  if (end.workerStarted) return unknownExit('its supervisor vanished')
+  if (end.launched) return { kind: 'not-started' }
+  return failed('worker/interrupted', { reason: 'before its worker was launched' })
 }
 
 function verdictOfReport(report: ExitReport, facts: EndFacts): EndVerdict {

@@ -34,8 +34,11 @@ export type LaunchOutcome =
 /** What became of a run, as far as its files and locks tell. */
 export type SupervisionEnd =
   | Readonly<{ kind: 'ended'; report: ExitReport }>
-  /** The supervisor died without a report; `workerStarted: false` proves that nothing was paid. */
-  | Readonly<{ kind: 'vanished'; workerStarted: boolean }>
+  /**
+   * The supervisor died without a report; `workerStarted: false` proves that nothing was paid, and
+   * `launched: false` that there never was a supervisor.
+   */
+  | Readonly<{ kind: 'vanished'; launched: boolean; workerStarted: boolean }>
   /** It holds its lock beyond every time it can rightly need (stopped, wedged): see `Executor.killSupervisor`. */
   | Readonly<{ kind: 'overdue' }>
   /** The watcher's own signal ended the watching; the run goes on. */

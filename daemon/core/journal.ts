@@ -33,12 +33,13 @@ export type PublishStage = (typeof PUBLISH_STAGES)[number]
 
 /**
  * What is published, and by which stages. A success without changes is told on the issue and nothing
- * more (design §6, §9).
+ * more; so is that something on GitHub contradicts the run (`notice`; design §6, §9).
  */
 export const PUBLISH_PLANS = {
   code: ['committed', 'pushed', 'pr_created', 'commented', 'label_removed', 'closed'],
   findings: ['commented', 'label_removed', 'closed'],
   'no-changes': ['commented'],
+  notice: ['commented'],
 } as const satisfies Record<string, readonly PublishStage[]>
 
 export type PublishPlan = keyof typeof PUBLISH_PLANS
@@ -95,6 +96,8 @@ export type Journal = Readonly<{
   createdAt: Timestamp
   /** Raised by every adoption; an owner that finds another number has lost the run. */
   epoch: number
+  /** Times it was taken over since it last came further; an owner that leaves in order sets it to zero. */
+  adoptions: number
   stage: RunStage
   branch: string
   base: Readonly<{ storePath: string; branch: string; oid: string }> | null
@@ -105,6 +108,8 @@ export type Journal = Readonly<{
   /** Id of the newest `labeled` event seen, which this generation answers; null = none was seen. */
   labeledEventId: number | null
   runner: RecordedProcess | null
+  /** The owner writes again before this; one that holds its claim longer is stopped or wedged (P§1). */
+  ownedUntil: Timestamp | null
   publication: Publication | null
   /** What each finished publish stage left: object id, number or comment id. */
   markers: Readonly<Partial<Record<PublishStage, string>>>
@@ -114,4 +119,6 @@ export type Journal = Readonly<{
   /** Failures around us in a row since the worker finished, and since when; null after a stage succeeded. */
   trouble: Readonly<{ count: number; since: Timestamp }> | null
   outcome: PhaseEvent | null
+  /** The stage in which a fault ended it, from which it may be resumed; null = it went to its end. */
+  endedIn: RunStage | null
 }>

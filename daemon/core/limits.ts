@@ -55,6 +55,8 @@ export const LIMITS = {
   heartbeatMs: 5_000,
   heartbeatStaleMs: 90_000,
   intentMs: 30_000,
+  /** From a claim to its runner's first word, on a machine that is very busy. */
+  startMs: 120_000,
   termGraceMs: 2_000,
   killBoundMs: 10_000,
   backoffCapMs: 3_600_000,
@@ -68,4 +70,6 @@ export const LIMITS = {
   /** Counts (design §6). */
   interruptions: 3,
   adoptions: 5,
+  /** Failures before their duration counts; a clock that jumped makes one alone look old. */
+  degradedTries: 3,
 } as const satisfies Record<string, number>

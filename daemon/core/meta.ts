@@ -47,14 +47,16 @@ export type Meta = Readonly<{
   lastTickStarted: Timestamp | null
   lastTickFinished: Timestamp | null
   lastPollStarted: Timestamp | null
+  /** When it was last looked for what is left over. */
+  lastSweptAt: Timestamp | null
   lastOutcome: TickOutcome | null
   lastHttpStatus: number | null
   rateLimit: RateLimit | null
   /** Until when no request may be made, by any process. */
   wait: Readonly<{ kind: 'primary' | 'secondary' | 'retry-after'; until: Timestamp }> | null
   lastError: RecordedError | null
-  /** Entries that needed attention before this were already told about (design §11). */
-  attentionToldAt: Timestamp | null
+  /** Entries in need of attention that were told about, each by its `updatedAt` then (design §11). */
+  attentionTold: Readonly<Record<string, Timestamp>>
   repositories: Readonly<Record<string, RepositoryMemory>>
   diagnostics: readonly Diagnostic[]
 }>
@@ -66,12 +68,13 @@ export function newMeta(installationId: string): Meta {
     lastTickStarted: null,
     lastTickFinished: null,
     lastPollStarted: null,
+    lastSweptAt: null,
     lastOutcome: null,
     lastHttpStatus: null,
     rateLimit: null,
     wait: null,
     lastError: null,
-    attentionToldAt: null,
+    attentionTold: {},
     repositories: {},
     diagnostics: [],
   }

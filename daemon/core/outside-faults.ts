@@ -126,7 +126,7 @@ export const OUTSIDE_FAULTS = {
   'git/foreign-branch': {
     class: 'terminal',
     message: 'The branch {branch} on GitHub is at {found}, which is not our commit {expected}.',
-    next: 'Decide what to keep of it; our commit is safe as {kept}.',
+    next: 'Rename or delete that branch once its commits are not needed there; our commit is safe as {kept}.',
   },
   'git/push-rejected': {
     class: 'terminal',

@@ -23,7 +23,7 @@ export type LogFields = Readonly<Record<string, unknown>>
 /** What a transaction leaves: the next state (the same object = nothing to write) and a value for the caller. */
 export type Change<State, T> = Readonly<{ state: State; value: T }>
 
-/** The durable queue and metadata; both backends pass test/contract/store-contract.ts (design §5). */
+/** The durable queue and metadata; both backends pass test/contract/store.test.ts (design §5). */
 export type Store = {
   /** A consistent copy; no lock is kept, nothing is touched. Faults: state/*. */
   readQueue(): QueueState
@@ -110,6 +110,18 @@ export type TimelineEvent = Readonly<{
   actorId: number | null
   createdAt: number
   label: string | null
+  /** The pull request that refers to the issue; only of a cross-reference. */
+  pull: ReferringPull | null
+}>
+
+/** A pull request, as the timeline of an issue it mentions shows it. */
+export type ReferringPull = Readonly<{
+  repository: RepositoryName | null
+  number: number
+  isOpen: boolean
+  author: string | null
+  title: string
+  body: string
 }>
 
 export type PullRequest = Readonly<{
@@ -172,6 +184,7 @@ export type GitHub = {
   /** A missing label counts as removed. */
   removeLabel(key: IssueKey, label: string): Promise<void>
   closeIssue(key: IssueKey): Promise<void>
+  reopenIssue(key: IssueKey): Promise<void>
   /** GitHub's clock, from the last answer of any kind; null before the first. */
   serverTime(): number | null
 }
@@ -262,4 +275,14 @@ export type Git = {
     maxBytes: number,
   ): Promise<string>
   removeTree(tree: Readonly<{ path: string; indexPath: string }>): Promise<void>
+  /** Moves a tree with its git directory to `archivePath` in one step. Idempotent; false = none was there. */
+  archiveTree(
+    tree: Readonly<{ path: string; indexPath: string }>,
+    archivePath: string,
+  ): Promise<boolean>
+  /**
+   * Removes from a store what killed gits left, and the refs that keep the commits of runs that are gone.
+   * false = somebody works on the store; nothing was done.
+   */
+  tidyStore(repository: RepositoryName, goneRuns: readonly string[]): Promise<boolean>
 }

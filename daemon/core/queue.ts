@@ -45,6 +45,8 @@ export type QueueEntry = Readonly<{
   /** The run that holds the entry while in_progress, else null. */
   runId: string | null
   lastRunId: string | null
+  /** A run whose worker is paid for and whose publication goes on instead of a new run (`queue reset`). */
+  resume: string | null
   pull: Readonly<{ number: number; url: string }> | null
   nextAttemptAt: Timestamp | null
   lastError: RecordedError | null
@@ -53,10 +55,23 @@ export type QueueEntry = Readonly<{
   updatedAt: Timestamp
 }>
 
-/** Entries by `issueId(key)`. */
-export type QueueState = Readonly<{ entries: Readonly<Record<string, QueueEntry>> }>
+/** Failures in a row of one scope (core/circuits.ts); a success removes it. */
+export type Circuit = Readonly<{
+  failures: number
+  /** Nothing new is started before this. */
+  until: Timestamp
+  lastError: RecordedError
+}>
 
-export const EMPTY_QUEUE: QueueState = { entries: {} }
+export type Circuits = Readonly<Record<string, Circuit>>
+
+/** Entries by `issueId(key)`, and circuits by `circuitId`. */
+export type QueueState = Readonly<{
+  entries: Readonly<Record<string, QueueEntry>>
+  circuits: Circuits
+}>
+
+export const EMPTY_QUEUE: QueueState = { entries: {}, circuits: {} }
 
 export function newEntry(
   key: IssueKey,
@@ -76,6 +91,7 @@ export function newEntry(
     seenUpdatedAt,
     runId: null,
     lastRunId: null,
+    resume: null,
     pull: null,
     nextAttemptAt: null,
     lastError: null,

@@ -77,10 +77,16 @@ export const RUN_FAULTS = {
     message: 'One event of {issue} alone exceeds the context limit of {maxBytes} bytes.',
     next: 'Shorten it on GitHub, then label the issue again.',
   },
+  'run/no-progress': {
+    class: 'terminal',
+    message:
+      'The run {run} was taken over {count} times at the stage "{stage}" and came no further.',
+    next: 'What its processes said is in {output}.',
+  },
   'publish/forbidden-word': {
     class: 'terminal',
     message: 'The {where} contains the forbidden word "{word}"; nothing was published.',
-    next: 'The work is kept at {tree}. Change comment_forbidden_strings or the worker, then run: caduceus queue reset {issue}',
+    next: 'The work is kept at {tree}. Change comment_forbidden_strings or the worker.',
   },
   'publish/too-long': {
     class: 'terminal',
@@ -90,7 +96,7 @@ export const RUN_FAULTS = {
   'publish/no-changes': {
     class: 'terminal',
     message: 'The worker succeeded but changed nothing.',
-    next: 'Read its summary on the issue; label the issue again to try once more.',
+    next: 'Read its summary on the issue; labelling the issue anew also begins again.',
   },
   'publish/policy': {
     class: 'terminal',
@@ -100,7 +106,12 @@ export const RUN_FAULTS = {
   'publish/closed-unmerged': {
     class: 'terminal',
     message: 'Pull request #{number} was closed without being merged.',
-    next: 'Label {issue} again to try once more.',
+    next: 'Read the discussion there; labelling the issue anew also begins again.',
+  },
+  'publish/pull-gone': {
+    class: 'terminal',
+    message: 'Pull request #{number} is not there any more.',
+    next: 'It may have been deleted, or the token may no longer see it.',
   },
   'publish/pending': {
     class: 'infrastructure',

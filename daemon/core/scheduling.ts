@@ -1,8 +1,9 @@
+import { type CircuitPolicy, heldBackUntil } from './circuits.ts'
 import { issueId, repositoryId, repositoryOf } from './issue-key.ts'
 import { LIMITS } from './limits.ts'
 import type { Meta } from './meta.ts'
 import { PHASES, type QueueEntry, type QueueState } from './queue.ts'
-import { fromTimestamp, plausibleWait } from './timestamp.ts'
+import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
 
 /** What a tick may do now. */
 export type Gate = Readonly<{
@@ -39,28 +40,31 @@ export type Capacity = Readonly<{
   perRepository: number
 }>
 
+/** The longest wait that can rightly be stored; more comes from a clock that jumped (design §5). */
+export const LONGEST_WAIT_MS = Math.max(LIMITS.backoffCapMs, LIMITS.rateLimitCapMs)
+
 /** Entries that may be claimed now, in the order they will be: first queued, first served. */
 export function eligibleEntries(
   queue: QueueState,
   now: number,
   capacity: Capacity,
-  longestWaitMs: number,
+  policy: CircuitPolicy,
 ): readonly QueueEntry[] {
   const entries = Object.values(queue.entries)
-  const running = entries.filter((entry) => PHASES[entry.phase].slot)
-  let free = capacity.parallelism - running.length
+  const atWork = entries.filter((entry) => PHASES[entry.phase].slot)
   const perRepository = new Map<string, number>()
-  for (const entry of running) count(perRepository, entry)
+  for (const entry of atWork) count(perRepository, entry)
 
   const chosen: QueueEntry[] = []
   for (const entry of inOrder(entries)) {
-    if (free <= 0) break
-    if (!isDue(entry, now, longestWaitMs)) continue
+    if (atWork.length >= capacity.parallelism) break
+    if (dueAt(entry, now) > now) continue
     const used = perRepository.get(repositoryId(repositoryOf(entry.key))) ?? 0
     if (capacity.perRepository > 0 && used >= capacity.perRepository) continue
+    if (heldBackUntil(queue.circuits, atWork, entry.key, now, policy) !== null) continue
     chosen.push(entry)
     count(perRepository, entry)
-    free -= 1
+    atWork.push({ ...entry, phase: 'in_progress', updatedAt: toTimestamp(now) })
   }
   return chosen
 }
@@ -69,18 +73,24 @@ export function eligibleEntries(
 export function nextHead(
   queue: QueueState,
   now: number,
-  longestWaitMs: number,
+  policy: CircuitPolicy,
 ): Readonly<{ head: QueueEntry | null; earliest: number | null }> {
-  const queued = inOrder(Object.values(queue.entries)).filter((entry) => entry.phase === 'queued')
-  const head = queued.find((entry) => isDue(entry, now, longestWaitMs)) ?? null
-  if (head !== null || queued.length === 0) return { head, earliest: null }
-  const waits = queued.map((entry) => plausibleWait(entry.nextAttemptAt, now, longestWaitMs) ?? now)
-  return { head: null, earliest: Math.min(...waits) }
+  const entries = Object.values(queue.entries)
+  const atWork = entries.filter((entry) => PHASES[entry.phase].slot)
+  const waits = inOrder(entries).map((entry) => ({
+    entry,
+    heldBack: heldBackUntil(queue.circuits, atWork, entry.key, now, policy),
+    at: dueAt(entry, now),
+  }))
+  const next = waits.find(({ at, heldBack }) => at <= now && heldBack === null)
+  if (next !== undefined || waits.length === 0) {
+    return { head: next?.entry ?? null, earliest: null }
+  }
+  return { head: null, earliest: Math.min(...waits.map((w) => Math.max(w.at, w.heldBack ?? now))) }
 }
 
-function isDue(entry: QueueEntry, now: number, longestWaitMs: number): boolean {
-  if (entry.phase !== 'queued') return false
-  return (plausibleWait(entry.nextAttemptAt, now, longestWaitMs) ?? now) <= now
+function dueAt(entry: QueueEntry, now: number): number {
+  return plausibleWait(entry.nextAttemptAt, now, LONGEST_WAIT_MS) ?? now
 }
 
 function inOrder(entries: readonly QueueEntry[]): readonly QueueEntry[] {

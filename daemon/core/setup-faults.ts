@@ -93,6 +93,26 @@ export const SETUP_FAULTS = {
     message: '{issue} has both trigger labels.',
     next: 'Remove one of them; it is worked on then.',
   },
+  'issue/has-pull': {
+    class: 'cancelled',
+    message: '{issue} already has an open pull request that closes it: {pull} by {author}.',
+    next: 'Close that one or set existing_pr: ignore, then run: caduceus queue reset {issue}',
+  },
+  'queue/unknown': {
+    class: 'state',
+    message: '{issue} is not in the queue.',
+    next: 'See what is: caduceus queue list',
+  },
+  'queue/refused': {
+    class: 'state',
+    message: '{issue} is {phase}, which "queue {verb}" does not change.',
+    next: '{hint}',
+  },
+  'queue/run-alive': {
+    class: 'state',
+    message: '{issue} is being worked on by the run {run}.',
+    next: 'Wait for its end, or stop it by taking the label off the issue.',
+  },
   'usage/invalid': {
     class: 'usage',
     message: '{reason}',

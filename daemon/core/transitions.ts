@@ -14,7 +14,8 @@ import { fromTimestamp, type Timestamp, toTimestamp } from './timestamp.ts'
 // (design §6, R§4.3 corrected); `applyEvent` is the only writer of `phase`.
 //
 // run: the event counts only from the run that holds the entry. when: a condition on the entry.
-// attempts: what happens to the budget. wait: when it may be claimed again. error: what is remembered.
+// attempts: what happens to the budget. generation: whether it begins a new one, which forgets what
+// earlier runs left. wait: when it may be claimed again. error: what is remembered.
 
 type TransitionRow = Readonly<{
   from: readonly Phase[]
@@ -23,31 +24,35 @@ type TransitionRow = Readonly<{
   to: Phase
   run: boolean
   attempts: 'keep' | '+1' | 'zero'
+  generation: 'keep' | '+1'
   wait: 'none' | 'backoff' | 'given'
   error: 'keep' | 'set' | 'clear'
 }>
 
 // biome-ignore format: a table is read by its rows
 export const TRANSITIONS = [
-  { from: ['queued'], on: 'claimed', to: 'in_progress', run: false, attempts: 'keep', wait: 'none', error: 'keep' },
-  { from: ['queued'], on: 'withdrawn', to: 'skipped', run: false, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'not-started', to: 'queued', run: true, attempts: 'keep', wait: 'none', error: 'keep' },
-  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-left', to: 'queued', run: true, attempts: '+1', wait: 'backoff', error: 'set' },
-  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-spent', to: 'failed', run: true, attempts: '+1', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'infrastructure-failed', when: 'not-degraded-too-long', to: 'queued', run: true, attempts: 'keep', wait: 'backoff', error: 'set' },
-  { from: ['in_progress'], on: 'infrastructure-failed', when: 'degraded-too-long', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'rate-limited', to: 'queued', run: true, attempts: 'keep', wait: 'given', error: 'set' },
-  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-left', to: 'queued', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-spent', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'withdrawn', to: 'skipped', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'blocked', to: 'needs_attention', run: true, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['in_progress'], on: 'previewed', to: 'previewed', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['in_progress'], on: 'published', to: 'awaiting_review', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['in_progress'], on: 'findings-posted', to: 'done', run: true, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['awaiting_review'], on: 'merged', to: 'done', run: false, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['awaiting_review'], on: 'closed-unmerged', to: 'needs_attention', run: false, attempts: 'keep', wait: 'none', error: 'set' },
-  { from: ['previewed'], on: 'dry-run-ended', to: 'queued', run: false, attempts: 'keep', wait: 'none', error: 'clear' },
-  { from: ['done', 'failed', 'skipped', 'needs_attention'], on: 'relabelled', to: 'queued', run: false, attempts: 'zero', wait: 'none', error: 'clear' },
+  { from: ['queued'], on: 'claimed', to: 'in_progress', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'keep' },
+  { from: ['queued'], on: 'withdrawn', to: 'skipped', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'not-started', to: 'queued', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'keep' },
+  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-left', to: 'queued', run: true, attempts: '+1', generation: 'keep', wait: 'backoff', error: 'set' },
+  { from: ['in_progress'], on: 'worker-failed', when: 'attempts-spent', to: 'failed', run: true, attempts: '+1', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'infrastructure-failed', when: 'not-degraded-too-long', to: 'queued', run: true, attempts: 'keep', generation: 'keep', wait: 'backoff', error: 'set' },
+  { from: ['in_progress'], on: 'infrastructure-failed', when: 'degraded-too-long', to: 'needs_attention', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'rate-limited', to: 'queued', run: true, attempts: 'keep', generation: 'keep', wait: 'given', error: 'set' },
+  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-left', to: 'queued', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'interrupted', when: 'interruptions-spent', to: 'needs_attention', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'withdrawn', to: 'skipped', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'blocked', to: 'needs_attention', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['in_progress'], on: 'previewed', to: 'previewed', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'clear' },
+  { from: ['in_progress'], on: 'published', to: 'awaiting_review', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'clear' },
+  { from: ['in_progress'], on: 'findings-posted', to: 'done', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'clear' },
+  { from: ['awaiting_review'], on: 'merged', to: 'done', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'clear' },
+  { from: ['awaiting_review'], on: 'closed-unmerged', to: 'needs_attention', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['previewed'], on: 'dry-run-ended', to: 'queued', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'clear' },
+  { from: ['awaiting_review'], on: 'pull-gone', to: 'needs_attention', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['done', 'failed', 'skipped', 'needs_attention'], on: 'relabelled', to: 'queued', run: false, attempts: 'zero', generation: '+1', wait: 'none', error: 'clear' },
+  { from: ['failed', 'skipped', 'needs_attention'], on: 'reset', to: 'queued', run: false, attempts: 'zero', generation: 'keep', wait: 'none', error: 'clear' },
+  { from: ['queued', 'in_progress', 'previewed', 'done', 'failed', 'skipped', 'needs_attention'], on: 'reprocessed', to: 'queued', run: false, attempts: 'zero', generation: '+1', wait: 'none', error: 'clear' },
 ] as const satisfies readonly TransitionRow[]
 
 export type EventName = (typeof TRANSITIONS)[number]['on']
@@ -64,6 +69,8 @@ export type PhaseEvent = Readonly<{
   labeledEventId?: number
   seenUpdatedAt?: Timestamp
   ticket?: QueueEntry['ticket']
+  /** The run to go on with, see `QueueEntry.resume`. */
+  resume?: string
   /** A random number in [0, 1) for the backoff. */
   jitter?: number
 }>
@@ -77,11 +84,20 @@ export type RetryPolicy = Readonly<{
   maxDegradedSeconds: number
 }>
 
+/** Whether failures around us, in a row, have gone on for so long that a human has to look. */
+export function lastsTooLong(
+  trouble: Readonly<{ count: number; since: Timestamp }>,
+  { maxDegradedSeconds }: RetryPolicy,
+  now: number,
+): boolean {
+  const isRepeated = trouble.count >= LIMITS.degradedTries
+  return isRepeated && now - fromTimestamp(trouble.since) > maxDegradedSeconds * 1000
+}
+
 const attemptsLeft = (entry: QueueEntry, policy: RetryPolicy): boolean =>
   entry.attempts + 1 < policy.maxAttempts
 const degradedTooLong = (entry: QueueEntry, policy: RetryPolicy, at: Timestamp): boolean =>
-  entry.degraded !== null &&
-  fromTimestamp(at) - fromTimestamp(entry.degraded.since) > policy.maxDegradedSeconds * 1000
+  entry.degraded !== null && lastsTooLong(entry.degraded, policy, fromTimestamp(at))
 const interruptionsLeft = (entry: QueueEntry): boolean => entry.interruptions < LIMITS.interruptions
 
 const CONDITIONS = {
@@ -119,6 +135,7 @@ export function applyEvent(
   if (namesNoRun) return { kind: 'refused', reason: 'run' }
 
   const startsOver = row.attempts === 'zero'
+  const isNew = row.generation === '+1'
   const attempts = { keep: entry.attempts, '+1': entry.attempts + 1, zero: 0 }[row.attempts]
   const degraded = nextDegraded(entry, event, startsOver)
   const interruptions = startsOver
@@ -136,12 +153,13 @@ export function applyEvent(
       attempts,
       degraded,
       interruptions,
-      generation: startsOver ? entry.generation + 1 : entry.generation,
+      generation: isNew ? entry.generation + 1 : entry.generation,
       labeledEventId: event.labeledEventId ?? entry.labeledEventId,
       seenUpdatedAt: event.seenUpdatedAt ?? entry.seenUpdatedAt,
       runId: row.to === 'in_progress' ? (event.runId ?? null) : null,
       lastRunId: event.runId ?? entry.lastRunId,
-      pull: startsOver ? null : (event.pull ?? entry.pull),
+      resume: nextResume(entry, event),
+      pull: isNew ? null : (event.pull ?? entry.pull),
       nextAttemptAt: {
         none: null,
         given: event.notBefore ?? null,
@@ -169,6 +187,12 @@ export function applyToQueue(
   const applied = entry && applyEvent(entry, event, policy)
   if (applied?.kind !== 'applied') return { queue, entry: null }
   return { queue: withEntry(queue, id, applied.entry), entry: applied.entry }
+}
+
+/** Kept until its run has been decided, so that a claim that came to nothing does not lose it. */
+function nextResume(entry: QueueEntry, event: PhaseEvent): string | null {
+  const keeps: readonly EventName[] = ['claimed', 'not-started']
+  return event.resume ?? (keeps.includes(event.on) ? entry.resume : null)
 }
 
 /** Infrastructure failures in a row; any other end of a run shows that the surroundings work. */

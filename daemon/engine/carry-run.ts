@@ -1,15 +1,19 @@
-import { asFault } from '../core/fault.ts'
+import { afterFailure } from '../core/circuits.ts'
+import { asFault, type Fault } from '../core/fault.ts'
 import { FAULTS, type FaultCode } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
 import { backoffMs } from '../core/scheduling.ts'
-import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
+import { toTimestamp } from '../core/timestamp.ts'
+import { lastsTooLong } from '../core/transitions.ts'
+import { freezeNotice } from '../publish/freeze-publication.ts'
 import { concludeRun, type Left } from './conclude-run.ts'
 import { freezeRun } from './freeze-run.ts'
 import { eventOfFault, waitOf } from './outcome-of-fault.ts'
 import { prepareRun } from './prepare-run.ts'
 import { publishRun } from './publish-run.ts'
 import type { RunPorts } from './run-ports.ts'
+import type { RunSettings } from './settings.ts'
 import { settleRun } from './settle-run.ts'
 
 // One run, from wherever its journal says it is to the end. Every step leaves the journal at the next
@@ -23,15 +27,25 @@ type Step = Readonly<{
    * new one. `wait`: the worker's success is kept, and a later runner goes on from here.
    */
   onTrouble: 'requeue' | 'wait'
+  /** How long it takes at the very most (milliseconds); an owner that needs longer is replaced (P§1). */
+  boundMs: (settings: RunSettings) => number
 }>
 
 const STEPS = {
-  starting: { carry: own, onTrouble: 'requeue' },
-  owned: { carry: prepareRun, onTrouble: 'requeue' },
-  launching: { carry: concludeRun, onTrouble: 'requeue' },
-  finished: { carry: freezeRun, onTrouble: 'wait' },
-  publishing: { carry: publishRun, onTrouble: 'wait' },
-  ended: { carry: settleRun, onTrouble: 'wait' },
+  starting: {
+    carry: async (_, journal) => ({ ...journal, stage: 'owned' }),
+    onTrouble: 'requeue',
+    boundMs: ({ stepMs }) => stepMs,
+  },
+  owned: { carry: prepareRun, onTrouble: 'requeue', boundMs: ({ stepMs }) => 3 * stepMs },
+  launching: {
+    carry: concludeRun,
+    onTrouble: 'requeue',
+    boundMs: ({ stepMs, worker }) => worker.timeoutMs + stepMs,
+  },
+  finished: { carry: freezeRun, onTrouble: 'wait', boundMs: ({ stepMs }) => 2 * stepMs },
+  publishing: { carry: publishRun, onTrouble: 'wait', boundMs: ({ stepMs }) => stepMs },
+  ended: { carry: settleRun, onTrouble: 'wait', boundMs: ({ stepMs }) => stepMs },
 } as const satisfies Record<Exclude<RunStage, 'settled'>, Step>
 
 /** Faults that may pass by themselves. */
@@ -57,18 +71,19 @@ export async function carryRun(ports: RunPorts, start: Journal): Promise<RunEnd>
   let journal: Journal = { ...start, notBefore: null }
   while (journal.stage !== 'settled') {
     if (!ports.claim.isCurrent()) return { kind: 'lost', journal }
-    if (ports.signal.aborted) return { kind: 'left', journal }
+    if (ports.signal.aborted) return leave(ports, journal)
     const step: Step = STEPS[journal.stage]
     ports.log.info('run step', { runId: journal.runId, stage: journal.stage })
     try {
+      journal = ownStep(ports, journal, step)
       const next = await step.carry(ports, journal)
-      if ('kind' in next) return { kind: 'left', journal }
-      journal = next
+      if ('kind' in next) return leave(ports, journal)
+      journal = { ...next, adoptions: 0 }
     } catch (thrown) {
       if (!ports.claim.isCurrent()) return { kind: 'lost', journal }
       // The step may have written more than it returned, an open intent for one.
       const reached = ports.journals.read(journal.runId) ?? journal
-      journal = meetFault(ports, reached, step, thrown)
+      journal = await meetFault(ports, reached, step, thrown)
       if (journal.notBefore !== null) return { kind: 'waiting', journal }
     }
   }
@@ -76,15 +91,32 @@ export async function carryRun(ports: RunPorts, start: Journal): Promise<RunEnd>
   return { kind: 'settled', journal }
 }
 
-/** A runner's first act: from here on an adopter knows that somebody was there. */
-async function own(ports: RunPorts, journal: Journal): Promise<Journal> {
-  const owned: Journal = { ...journal, stage: 'owned', runner: ports.self }
+/**
+ * Before each step, durable: who has the run, and until when at the latest. From `owned` on an adopter
+ * knows that somebody was there.
+ */
+function ownStep(ports: RunPorts, journal: Journal, step: Step): Journal {
+  if (journal.stage === 'starting') return journal
+  const until = ports.clock.now() + step.boundMs(ports.settings)
+  const owned: Journal = { ...journal, runner: ports.self, ownedUntil: toTimestamp(until) }
   ports.journals.write(owned)
   return owned
 }
 
-/** The journal after a fault: waiting to go on, or ended with the event the fault's class names. */
-function meetFault(ports: RunPorts, journal: Journal, step: Step, thrown: unknown): Journal {
+/** Asked to leave: whoever takes the run over need not ask what became of us. */
+function leave(ports: RunPorts, journal: Journal): RunEnd {
+  const left: Journal = { ...journal, adoptions: 0, runner: null }
+  if (journal.stage !== 'starting') ports.journals.write(left)
+  return { kind: 'left', journal: left }
+}
+
+/** The journal after a fault: waiting to go on, telling it on the issue, or ended with the event of its class. */
+async function meetFault(
+  ports: RunPorts,
+  journal: Journal,
+  step: Step,
+  thrown: unknown,
+): Promise<Journal> {
   const met = asFault(thrown)
   const now = ports.clock.now()
   ports.log.warn('run met a fault', {
@@ -93,46 +125,81 @@ function meetFault(ports: RunPorts, journal: Journal, step: Step, thrown: unknow
     code: met.code,
     message: met.message,
   })
+  const { class: faultClass } = FAULTS[met.code]
+  const keepsRun =
+    step.onTrouble === 'wait' || (journal.stage === 'launching' && UNDECIDED.has(met.code))
   const trouble = {
     count: (journal.trouble?.count ?? 0) + 1,
     since: journal.trouble?.since ?? toTimestamp(now),
   }
-  const { backoffSeconds, maxDegradedSeconds } = ports.settings.retry
-  const { class: faultClass } = FAULTS[met.code]
-  const degradedTooLong =
-    faultClass !== 'rate-limited' && now - fromTimestamp(trouble.since) > maxDegradedSeconds * 1000
-  const keepsRun =
-    step.onTrouble === 'wait' || (journal.stage === 'launching' && UNDECIDED.has(met.code))
-  const waits = keepsRun && PASSING.has(faultClass)
-  const jitter = ports.random()
-  const after: Journal =
-    waits && (!degradedTooLong || journal.stage === 'ended')
-      ? {
-          ...journal,
-          trouble,
-          notBefore: toTimestamp(
-            waitOf(met, now) ?? now + backoffMs(backoffSeconds, trouble.count, jitter),
-          ),
-        }
-      : {
-          ...journal,
-          stage: 'ended',
-          notBefore: null,
-          outcome: endOf(journal, keepsRun, met, now, jitter),
-        }
+  const isLimit = faultClass === 'rate-limited'
+  const mayPass =
+    PASSING.has(faultClass) && (isLimit || !lastsTooLong(trouble, ports.settings.retry, now))
+  // The end itself is never given up: what it says is decided.
+  const after =
+    journal.stage === 'ended' || (keepsRun && mayPass)
+      ? await waiting(ports, { ...journal, trouble }, met, now)
+      : (noticed(ports, journal, met) ?? endedBy(ports, journal, keepsRun, met))
   ports.journals.write(after)
   return after
 }
 
-/** Paid work that cannot go on by itself needs a human; it is never thrown away for a new attempt. */
-function endOf(
+/** Work that is paid for waits for better times, and new work is kept from being started into the same. */
+async function waiting(
+  ports: RunPorts,
   journal: Journal,
-  keepsRun: boolean,
-  met: ReturnType<typeof asFault>,
+  met: Fault,
   now: number,
-  jitter: number,
-): Journal['outcome'] {
-  const event = eventOfFault(met, { runId: journal.runId, now, jitter })
+): Promise<Journal> {
+  const { retry, circuits } = ports.settings
+  await ports.store.changeQueue((queue) => {
+    const failed = afterFailure(queue.circuits, journal.key, met, now, circuits)
+    const state = failed === queue.circuits ? queue : { ...queue, circuits: failed }
+    return { state, value: undefined }
+  })
+  const backoff = backoffMs(retry.backoffSeconds, journal.trouble?.count ?? 1, ports.random())
+  return {
+    ...journal,
+    adoptions: 0,
+    runner: null,
+    notBefore: toTimestamp(waitOf(met, now) ?? now + backoff),
+  }
+}
+
+/** Contradictions that people on GitHub would else wonder about: one comment says so (P§3). */
+const NOTICES: Readonly<Partial<Record<FaultCode, (met: Fault, journal: Journal) => string>>> = {
+  'git/foreign-branch': ({ details }, { branch }) =>
+    `The branch \`${branch}\` holds a commit that is not part of this work (${String(details['found'])}). ` +
+    'Nothing was overwritten and no pull request was opened; the work is kept where it was done.',
+}
+
+/** The run with the notice as what is left to publish; null = there is nothing to say, or no way to say it. */
+function noticed(ports: RunPorts, journal: Journal, met: Fault): Journal | null {
+  const { publication } = journal
+  const text = NOTICES[met.code]?.(met, journal)
+  if (text === undefined || journal.stage !== 'publishing' || publication === null) return null
+  const notice = freezeNotice(journal, publication, text, ports.settings.policy)
+  if (notice === null || publication.plan === 'notice') return null
+  const run = { runId: journal.runId, now: ports.clock.now(), jitter: 0 }
+  return {
+    ...journal,
+    publication: notice,
+    intent: null,
+    outcome: eventOfFault(met, run),
+    endedIn: 'publishing',
+  }
+}
+
+function endedBy(ports: RunPorts, journal: Journal, keepsRun: boolean, met: Fault): Journal {
+  const run = { runId: journal.runId, now: ports.clock.now(), jitter: ports.random() }
+  const event = eventOfFault(met, run)
   const startsAnew = event.on === 'infrastructure-failed' || event.on === 'interrupted'
-  return keepsRun && startsAnew ? { ...event, on: 'blocked' } : event
+  return {
+    ...journal,
+    stage: 'ended',
+    notBefore: null,
+    endedIn: journal.endedIn ?? journal.stage,
+    // Paid work that cannot go on by itself needs a human; it is never thrown away for a new attempt.
+    outcome: journal.outcome ?? (keepsRun && startsAnew ? { ...event, on: 'blocked' } : event),
+  }
 }

@@ -1,7 +1,22 @@
+import { openPullClosing } from '../core/closing-reference.ts'
 import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from '../core/labels.ts'
-import type { GitHub, IssueSummary } from '../core/ports.ts'
+import type { GitHub, IssueSummary, TimelineEvent } from '../core/ports.ts'
+
+/**
+ * The fault that keeps an issue from being worked on because a pull request, by anybody, will close it
+ * already (`existing_pr: skip`, case C40); null = there is none.
+ */
+export function checkExistingPull(key: IssueKey, timeline: readonly TimelineEvent[]): Fault | null {
+  const pull = openPullClosing(timeline, key)
+  if (pull === null) return null
+  return fault('issue/has-pull', {
+    issue: formatIssue(key),
+    pull: `${formatRepository(pull.repository ?? key)}#${pull.number}`,
+    author: pull.author ?? 'somebody',
+  })
+}
 
 type LookedUp = Awaited<ReturnType<GitHub['issue']>>
 

@@ -1,13 +1,14 @@
 import { join } from 'node:path'
 import { classifyEnd, type EndVerdict } from '../core/classify-end.ts'
 import type { SupervisedRun } from '../core/executor.ts'
-import { fault } from '../core/fault.ts'
+import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { removeFile, writeFileAtomic } from '../sys/files.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import { readResult } from '../worker/read-result.ts'
+import { checkWanted } from './check-wanted.ts'
 import type { RunPorts } from './run-ports.ts'
 
 /** The runner was asked to leave; the worker goes on and the next tick adopts the run. */
@@ -37,6 +38,7 @@ export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Jo
       throw fault('sys/unkillable', { run: journal.runId })
     }
     if (end.kind === 'vanished') await sweep(ports, run)
+    if (verdict.kind === 'cancelled') throw await whyCancelled(ports, journal)
     return archive(ports, journal, verdict)
   }
 }
@@ -48,16 +50,26 @@ async function sweep(ports: RunPorts, run: SupervisedRun): Promise<void> {
   if (swept.kind === 'unkillable') throw fault('sys/unkillable', { run: run.runId })
 }
 
+/** The cancel itself says no reason; the issue does, when it can be asked. */
+async function whyCancelled({ github, settings }: RunPorts, journal: Journal): Promise<Fault> {
+  const { key, ticket } = journal
+  const cancelled = fault('issue/withdrawn', {
+    issue: formatIssue(key),
+    reason: 'its run was cancelled',
+  })
+  try {
+    const wanted = checkWanted(key, ticket, settings.triggers, await github.issue(key))
+    return wanted.kind === 'withdrawn' ? wanted.fault : cancelled
+  } catch {
+    return cancelled // the worker has been ended, whatever GitHub says now
+  }
+}
+
 function archive(ports: RunPorts, journal: Journal, verdict: EndVerdict): Journal {
   const transcript = ports.layout.run(journal.runId).transcript
   switch (verdict.kind) {
     case 'failed':
       throw fault(verdict.code, verdict.details)
-    case 'cancelled':
-      throw fault('issue/withdrawn', {
-        issue: formatIssue(journal.key),
-        reason: 'it was cancelled',
-      })
     case 'not-started':
       throw fault('worker/supervisor-failed', { reason: 'it ended before it started a worker' })
     case 'read-result':

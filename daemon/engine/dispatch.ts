@@ -1,20 +1,19 @@
+import { describeFault } from '../core/fault.ts'
 import { formatIssue, issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { QueueEntry, QueueState } from '../core/queue.ts'
+import { reopenJournal } from '../core/resume.ts'
 import { branchOf } from '../core/run-id.ts'
-import { type Capacity, eligibleEntries } from '../core/scheduling.ts'
+import { eligibleEntries } from '../core/scheduling.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue } from '../core/transitions.ts'
-import type { TickPorts, TickProblem } from './tick-ports.ts'
+import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
 
 export type DispatchReport = Readonly<{
   started: readonly string[]
   problems: readonly TickProblem[]
 }>
-
-/** The longest wait that can rightly be stored; more comes from a clock that jumped (design §5). */
-export const LONGEST_WAIT_MS = Math.max(LIMITS.backoffCapMs, LIMITS.rateLimitCapMs)
 
 /**
  * Claims what may run now and starts one detached runner each (P§2):
@@ -28,7 +27,7 @@ export async function dispatch(
 ): Promise<DispatchReport> {
   const { settings, clock, store } = ports
   const queue = onlyRunnable(store.readQueue(), usable)
-  const candidates = eligibleEntries(queue, clock.now(), settings.capacity, LONGEST_WAIT_MS)
+  const candidates = eligibleEntries(queue, clock.now(), settings.capacity, settings.circuits)
   const limited = settings.maxClaims === 0 ? candidates : candidates.slice(0, settings.maxClaims)
   const started: string[] = []
   const problems: TickProblem[] = []
@@ -38,7 +37,7 @@ export async function dispatch(
     return { started, problems: [{ where: 'starting runs', thrown }] } // nothing was claimed
   }
   for (const entry of limited) {
-    if (clock.now() >= ports.deadlineAt) break
+    if (mustEnd(ports)) break
     try {
       const runId = await start(ports, entry)
       if (runId !== null) started.push(runId)
@@ -58,7 +57,8 @@ function onlyRunnable(queue: QueueState, usable: ReadonlySet<string>): QueueStat
 }
 
 async function start(ports: TickPorts, candidate: QueueEntry): Promise<string | null> {
-  const runId = ports.newRunId()
+  const reopened = reopen(ports, candidate)
+  const runId = reopened?.runId ?? ports.newRunId()
   const claim = ports.claims.take(candidate.key, runId)
   if (claim === null) return null
   try {
@@ -67,7 +67,7 @@ async function start(ports: TickPorts, candidate: QueueEntry): Promise<string | 
       claim.release()
       return null
     }
-    ports.journals.write(newJournal(ports, entry, runId, candidate.lastRunId))
+    ports.journals.write(reopened ?? newJournal(ports, entry, runId, candidate.lastRunId))
     await ports.startRunner(claim, runId)
     ports.log.info('run started', { issue: formatIssue(entry.key), runId })
     return runId
@@ -76,32 +76,31 @@ async function start(ports: TickPorts, candidate: QueueEntry): Promise<string | 
   }
 }
 
-/** Under the state lock once more: it must still be queued, and there must still be room for it. */
+/** The run that goes on instead of a new one (`queue reset`); null = there is none, or it cannot. */
+function reopen(ports: TickPorts, { resume }: QueueEntry): Journal | null {
+  if (resume === null) return null
+  try {
+    const journal = ports.journals.read(resume)
+    return journal === null ? null : reopenJournal(journal)
+  } catch (thrown) {
+    // A damaged journal must not keep its issue from being worked on; the file stays for people.
+    ports.log.warn('run cannot be resumed', { runId: resume, error: describeFault(thrown) })
+    return null
+  }
+}
+
+/** Only one tick plans at a time, so all that can have happened since is the end of other runs. */
 async function claimEntry(
   ports: TickPorts,
   { key }: QueueEntry,
   runId: string,
 ): Promise<QueueEntry | null> {
-  const id = issueId(key)
-  const { capacity, retry } = ports.settings
   return ports.store.changeQueue<QueueEntry | null>((queue) => {
-    const entry = queue.entries[id]
-    if (entry === undefined || !hasRoom(queue, entry, capacity))
-      return { state: queue, value: null }
     const at = toTimestamp(ports.clock.now())
-    const claimed = applyToQueue(queue, id, { on: 'claimed', at, runId }, retry)
+    const event = { on: 'claimed', at, runId } as const
+    const claimed = applyToQueue(queue, issueId(key), event, ports.settings.retry)
     return { state: claimed.queue, value: claimed.entry }
   })
-}
-
-function hasRoom(queue: QueueState, entry: QueueEntry, capacity: Capacity): boolean {
-  const repository = repositoryId(repositoryOf(entry.key))
-  const running = Object.values(queue.entries).filter(({ phase }) => phase === 'in_progress')
-  const here = running.filter(({ key }) => repositoryId(repositoryOf(key)) === repository)
-  return (
-    running.length < capacity.parallelism &&
-    (capacity.perRepository === 0 || here.length < capacity.perRepository)
-  )
 }
 
 function newJournal(
@@ -122,6 +121,7 @@ function newJournal(
     build: ports.build,
     createdAt: toTimestamp(clock.now()),
     epoch: 1,
+    adoptions: 0,
     stage: 'starting',
     branch: branchOf(entry.key.number, runId),
     base: null,
@@ -130,11 +130,13 @@ function newJournal(
     label: settings.triggers[entry.ticket],
     labeledEventId: entry.labeledEventId,
     runner: null,
+    ownedUntil: toTimestamp(clock.now() + LIMITS.startMs),
     publication: null,
     markers: {},
     intent: null,
     notBefore: null,
     trouble: null,
     outcome: null,
+    endedIn: null,
   }
 }

@@ -11,7 +11,7 @@ import { eachBounded } from './each-bounded.ts'
 import { isRateLimit, recordError } from './outcome-of-fault.ts'
 import { pollRepository, type RepositoryPoll } from './poll-repository.ts'
 import { newestLabeling } from './prepare-run.ts'
-import type { TickPorts, TickProblem } from './tick-ports.ts'
+import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
 
 export type IntakeReport = Readonly<{
   polled: number
@@ -47,7 +47,7 @@ export async function intake(
     async (repository): Promise<Polled> => {
       const memory = memories[repositoryId(repository)]
       try {
-        if (clock.now() >= ports.deadlineAt) return { repository, thrown: asFault('no time left') }
+        if (mustEnd(ports)) return { repository, thrown: asFault('no time was left for it') }
         const now = clock.now()
         const poll = await pollRepository(github, settings, repository, memory, now, forced)
         return { repository, poll }

@@ -31,6 +31,11 @@ export function isRateLimit(thrown: unknown): boolean {
   return isFault(thrown) && thrown.code === 'github/rate-limited'
 }
 
+/** With such a token every run would fail at its first request. */
+export function isRejectedToken(thrown: unknown): boolean {
+  return isFault(thrown) && thrown.code === 'token/rejected'
+}
+
 /** The event that ends a run which met a fault. */
 export function eventOfFault(
   thrown: unknown,

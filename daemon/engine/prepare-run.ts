@@ -8,7 +8,7 @@ import { writeFileAtomic } from '../sys/files.ts'
 import { buildContext } from '../worker/build-context.ts'
 import { buildWorkerEnvironment, CONTROL_FILES } from '../worker/build-environment.ts'
 import { renderPrompt } from '../worker/render-prompt.ts'
-import { checkWanted } from './check-wanted.ts'
+import { checkExistingPull, checkWanted } from './check-wanted.ts'
 import { resolveWorkerCommand } from './resolve-worker-command.ts'
 import type { RunPorts } from './run-ports.ts'
 
@@ -23,17 +23,19 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
   const repository = repositoryOf(key)
   const argv = resolveWorkerCommand(settings.worker.command, ports.environment)
 
-  const [facts, found, comments, timeline, viewer] = await Promise.all([
-    github.repository(repository),
-    github.issue(key),
-    github.comments(key),
-    github.timeline(key),
-    github.viewer(),
-  ])
+  // The issue alone first: of one that is gone, nothing else can be asked.
+  const [facts, found] = await Promise.all([github.repository(repository), github.issue(key)])
   if (facts === null) throw fault('github/not-found', { what: formatRepository(repository) })
   const wanted = checkWanted(key, ticket, settings.triggers, found)
   if (wanted.kind === 'withdrawn') throw wanted.fault
   const { issue, label } = wanted
+  const [comments, timeline, viewer] = await Promise.all([
+    github.comments(key),
+    github.timeline(key),
+    github.viewer(),
+  ])
+  const existing = settings.existingPull === 'skip' ? checkExistingPull(key, timeline.value) : null
+  if (existing !== null) throw existing
 
   await removeEarlierTree(ports, journal)
   const clone = await git.inspectClone(repository)
@@ -106,14 +108,38 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
   return launching
 }
 
-/** The tree of the attempt before this one has been kept until now (design §7). */
-async function removeEarlierTree({ git, layout }: RunPorts, journal: Journal): Promise<void> {
-  const { previousRunId } = journal
-  if (previousRunId === null || previousRunId === journal.runId) return
-  await git.removeTree({
-    path: layout.worktree(repositoryOf(journal.key), previousRunId),
-    indexPath: layout.run(previousRunId).index,
-  })
+/**
+ * The tree of the attempt before this one has been kept until now (design §7). An attempt that ended before
+ * it came here left that to this one, so what lies before it is looked at too.
+ */
+async function removeEarlierTree(
+  ports: RunPorts,
+  { key, runId, previousRunId }: Journal,
+): Promise<void> {
+  const { git, layout, settings } = ports
+  const repository = repositoryOf(key)
+  let earlier = previousRunId
+  while (earlier !== null && earlier !== runId) {
+    const path = layout.worktree(repository, earlier)
+    const tree = { path, indexPath: layout.run(earlier).index }
+    const archivePath = layout.archived(repository, earlier)
+    if (!settings.archivesTrees) await git.removeTree(tree)
+    else if (await git.archiveTree(tree, archivePath)) {
+      ports.log.info('tree archived', { runId: earlier, path: archivePath })
+    }
+    earlier = earlierStill(ports, earlier)
+  }
+}
+
+/** The run before one that made no tree; null = that one looked after it. */
+function earlierStill({ journals }: RunPorts, runId: string): string | null {
+  try {
+    const journal = journals.read(runId)
+    const madeNone = journal?.stage === 'starting' || journal?.endedIn === 'owned'
+    return journal !== null && madeNone ? journal.previousRunId : null
+  } catch {
+    return null // a damaged journal of an earlier run is no reason to stop this one
+  }
 }
 
 /** The labelling this run answers; a newer one after its end asks for a new generation (design §6). */

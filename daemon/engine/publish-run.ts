@@ -1,10 +1,10 @@
-import { fault } from '../core/fault.ts'
+import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue, repositoryOf } from '../core/issue-key.ts'
 import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import type { EventName, PhaseEvent } from '../core/transitions.ts'
 import { runStages } from '../publish/run-stages.ts'
-import { checkWanted } from './check-wanted.ts'
+import { checkExistingPull, checkWanted } from './check-wanted.ts'
 import { eventOfFault } from './outcome-of-fault.ts'
 import type { RunPorts } from './run-ports.ts'
 
@@ -13,6 +13,7 @@ const EVENT_OF_PLAN = {
   code: 'published',
   findings: 'findings-posted',
   'no-changes': 'blocked',
+  notice: 'blocked',
 } as const satisfies Record<PublishPlan, EventName>
 
 /** Publishes what is frozen and decides the outcome. Faults: those of `runStages`. */
@@ -26,12 +27,8 @@ export async function publishRun(ports: RunPorts, journal: Journal): Promise<Jou
     {
       policy: ports.settings.policy,
       pushTimeoutMs: ports.settings.pushTimeoutMs,
-      withdrawn: async () => {
-        const { key, ticket } = journal
-        const issue = await ports.github.issue(key)
-        const wanted = checkWanted(key, ticket, ports.settings.triggers, issue)
-        return wanted.kind === 'withdrawn' ? wanted.fault : null
-      },
+      stepMs: ports.settings.stepMs,
+      withdrawn: () => whyUnwanted(ports, journal),
     },
     journal,
     publication,
@@ -39,10 +36,19 @@ export async function publishRun(ports: RunPorts, journal: Journal): Promise<Jou
   const ended: Journal = {
     ...published,
     stage: 'ended',
-    outcome: await outcomeOf(ports, published, publication),
+    outcome: published.outcome ?? (await outcomeOf(ports, published, publication)),
   }
   ports.journals.write(ended)
   return ended
+}
+
+/** Looked at once more right before others can see anything (case C41). null = it is still wanted. */
+async function whyUnwanted(ports: RunPorts, { key, ticket }: Journal): Promise<Fault | null> {
+  const { triggers, existingPull } = ports.settings
+  const wanted = checkWanted(key, ticket, triggers, await ports.github.issue(key))
+  if (wanted.kind === 'withdrawn') return wanted.fault
+  if (existingPull === 'ignore') return null
+  return checkExistingPull(key, (await ports.github.timeline(key)).value)
 }
 
 async function outcomeOf(

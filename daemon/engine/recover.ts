@@ -1,10 +1,12 @@
+import { fault } from '../core/fault.ts'
 import { formatIssue, type IssueKey, issueId } from '../core/issue-key.ts'
-import type { Journal } from '../core/journal.ts'
+import type { Intent, Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Claim } from '../core/ports.ts'
-import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
-import { applyToQueue } from '../core/transitions.ts'
-import type { TickPorts, TickProblem } from './tick-ports.ts'
+import { fromTimestamp, plausibleWait, toTimestamp } from '../core/timestamp.ts'
+import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
+import { eventOfFault } from './outcome-of-fault.ts'
+import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
 
 export type RecoveryReport = Readonly<{
   adopted: readonly string[]
@@ -14,15 +16,15 @@ export type RecoveryReport = Readonly<{
 type Candidate = Readonly<{ key: IssueKey; runId: string }>
 
 /**
- * Looks at every entry in progress and every claim file: a held claim means that its run is alive. A
- * free one means that its runner left or died; the run is taken over where its journal says it stands,
- * or cleared away when there is nothing to carry on (P§1, P§2). There is no third case.
+ * Looks at every entry in progress and every claim file: a held claim means that its run is alive, until
+ * its time is over. A free one means that its runner left or died; the run is taken over where its journal
+ * says it stands, or cleared away when there is nothing to carry on (P§1, P§2). There is no third case.
  */
 export async function recover(ports: TickPorts): Promise<RecoveryReport> {
   const adopted: string[] = []
   const problems: TickProblem[] = []
   for (const candidate of candidates(ports)) {
-    if (ports.clock.now() >= ports.deadlineAt) break
+    if (mustEnd(ports)) break
     try {
       if (await lookAfter(ports, candidate)) adopted.push(candidate.runId)
     } catch (thrown) {
@@ -41,23 +43,46 @@ function candidates({ store, claims }: TickPorts): readonly Candidate[] {
 }
 
 /** true = a runner was started for it. */
-async function lookAfter(ports: TickPorts, { key, runId }: Candidate): Promise<boolean> {
-  if (!isDue(ports, ports.journals.read(runId))) return false
-  const claim = ports.claims.take(key, runId)
+async function lookAfter(ports: TickPorts, candidate: Candidate): Promise<boolean> {
+  const { key, runId } = candidate
+  const before = readJournal(ports, runId)
+  if (before.kind === 'read' && !isDue(ports, before.journal)) return false
+  const claim = ports.claims.take(key, runId) ?? (await takeFromWedged(ports, candidate))
   if (claim === null) return false
   try {
     // Read again under the claim: a runner may have ended between the look and the lock.
-    const journal = ports.journals.read(runId)
-    if (!isDue(ports, journal)) return false
-    if (journal !== null && hasWorkLeft(ports, journal)) {
-      await takeOver(ports, claim, journal)
-      return true
+    const found = readJournal(ports, runId)
+    if (found.kind === 'unreadable') {
+      ports.cancelWorker(runId)
+      const event = eventOfFault(found.thrown, { runId, now: ports.clock.now(), jitter: 0 })
+      await giveUp(ports, key, { ...event, on: 'blocked' })
+      claim.release()
+      return false
     }
+    const { journal } = found
+    if (!isDue(ports, journal)) return false
+    if (journal !== null && hasWorkLeft(ports, journal))
+      return await takeOver(ports, claim, journal)
+    // The entry has moved on, perhaps without its worker's end.
+    if (journal?.stage === 'launching') ports.cancelWorker(runId)
     await requeue(ports, key, runId)
     claim.release()
     return false
   } finally {
     claim.close()
+  }
+}
+
+type Found =
+  | Readonly<{ kind: 'read'; journal: Journal | null }>
+  | Readonly<{ kind: 'unreadable'; thrown: unknown }>
+
+/** A damaged journal is a finding about its run, not a reason to leave the run as it is for ever. */
+function readJournal({ journals }: TickPorts, runId: string): Found {
+  try {
+    return { kind: 'read', journal: journals.read(runId) }
+  } catch (thrown) {
+    return { kind: 'unreadable', thrown }
   }
 }
 
@@ -74,26 +99,81 @@ function isDue(ports: TickPorts, journal: Journal | null): boolean {
   return until === null || until <= now
 }
 
+/** The claim of a run whose owner has not written in time: stopped, or wedged. null = it is alive. */
+async function takeFromWedged(ports: TickPorts, { key, runId }: Candidate): Promise<Claim | null> {
+  const journal = ports.journals.read(runId)
+  if (journal === null || !isOverdue(journal, ports.clock.now())) return null
+  ports.log.warn('run overdue', { issue: formatIssue(key), runId, stage: journal.stage })
+  if (!(await ports.endOwner(key, journal.runner))) throw fault('sys/unkillable', { run: runId })
+  return ports.claims.take(key, runId)
+}
+
+function isOverdue({ ownedUntil }: Journal, now: number): boolean {
+  return ownedUntil !== null && now > fromTimestamp(ownedUntil)
+}
+
 /** Nothing was begun, so nothing is counted; an entry that another run has is left alone. */
 async function requeue(ports: TickPorts, key: IssueKey, runId: string): Promise<void> {
-  const id = issueId(key)
   const event = { on: 'not-started', at: toTimestamp(ports.clock.now()), runId } as const
-  const requeued = await ports.store.changeQueue((queue) => {
-    const requeueing = applyToQueue(queue, id, event, ports.settings.retry)
-    return { state: requeueing.queue, value: requeueing.entry !== null }
-  })
-  if (requeued) ports.log.info('run never started', { issue: id, runId })
+  const requeued = await tell(ports, key, event)
+  if (requeued) ports.log.info('run never started', { issue: formatIssue(key), runId })
 }
 
 /** Ends what the dead runner left acting before anybody else acts for the run (P§1). */
-async function takeOver(ports: TickPorts, claim: Claim, journal: Journal): Promise<void> {
+async function takeOver(ports: TickPorts, claim: Claim, journal: Journal): Promise<boolean> {
+  const { key, runId, stage, runner } = journal
+  if (journal.adoptions >= LIMITS.adoptions) {
+    await endWithoutProgress(ports, claim, journal)
+    return false
+  }
   await ports.prepareStart()
+  if (runner !== null) ports.endLeftovers(runner)
+  const now = ports.clock.now()
+  ports.journals.write({
+    ...journal,
+    epoch: journal.epoch + 1,
+    adoptions: journal.adoptions + 1,
+    runner: null,
+    ownedUntil: toTimestamp(now + LIMITS.startMs),
+    intent: journal.intent === null ? null : closedIntent(journal.intent, now),
+  })
+  await ports.startRunner(claim, runId)
+  ports.log.info('run adopted', { issue: formatIssue(key), runId, stage })
+  return true
+}
+
+/** Its sender is proved dead, so it was sent by now or never: the settle time counts from here (P§3). */
+function closedIntent(intent: Intent, now: number): Intent {
+  return fromTimestamp(intent.deadlineAt) <= now
+    ? intent
+    : { ...intent, deadlineAt: toTimestamp(now) }
+}
+
+/** Its runners die without getting anywhere: a human has to look; the work is kept (design §6). */
+async function endWithoutProgress(ports: TickPorts, claim: Claim, journal: Journal): Promise<void> {
+  const { key, runId, stage, adoptions } = journal
+  const output = ports.layout.run(runId).runnerOutput
+  const stuck = fault('run/no-progress', { run: runId, count: adoptions, stage, output })
+  const event = eventOfFault(stuck, { runId, now: ports.clock.now(), jitter: 0 })
+  const outcome = journal.outcome ?? { ...event, on: 'blocked' }
   if (journal.runner !== null) ports.endLeftovers(journal.runner)
-  ports.journals.write({ ...journal, epoch: journal.epoch + 1, runner: null })
-  await ports.startRunner(claim, journal.runId)
-  ports.log.info('run adopted', {
-    issue: formatIssue(journal.key),
-    runId: journal.runId,
-    stage: journal.stage,
+  ports.cancelWorker(runId)
+  ports.journals.write({ ...journal, stage: 'ended', outcome, endedIn: journal.endedIn ?? stage })
+  await giveUp(ports, key, outcome)
+  ports.journals.write({ ...journal, stage: 'settled', outcome, endedIn: journal.endedIn ?? stage })
+  claim.release()
+}
+
+async function giveUp(ports: TickPorts, key: IssueKey, event: PhaseEvent): Promise<void> {
+  if (await tell(ports, key, event)) {
+    ports.log.warn('run given up', { issue: formatIssue(key), error: event.error?.message })
+  }
+}
+
+/** false = the event does not count: it was told before, or the entry has moved on. */
+async function tell(ports: TickPorts, key: IssueKey, event: PhaseEvent): Promise<boolean> {
+  return ports.store.changeQueue((queue) => {
+    const told = applyToQueue(queue, issueId(key), event, ports.settings.retry)
+    return { state: told.queue, value: told.entry !== null }
   })
 }

@@ -1,6 +1,9 @@
+import { afterRunEnd } from '../core/circuits.ts'
 import { fault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
+import type { QueueEntry } from '../core/queue.ts'
+import { nextStepOf } from '../core/resume.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type EventName } from '../core/transitions.ts'
 import type { RunPorts } from './run-ports.ts'
@@ -12,7 +15,6 @@ import type { RunPorts } from './run-ports.ts'
 const TREE_NO_LONGER_NEEDED: ReadonlySet<EventName> = new Set([
   'published',
   'findings-posted',
-  'withdrawn',
   'rate-limited',
 ])
 
@@ -29,22 +31,27 @@ export async function settleRun(ports: RunPorts, journal: Journal): Promise<Jour
     ...outcome,
     ...(journal.labeledEventId === null ? {} : { labeledEventId: journal.labeledEventId }),
   }
-  const phase = await ports.store.changeQueue((queue) => {
+  const entry = await ports.store.changeQueue<QueueEntry | null>((queue) => {
+    const now = ports.clock.now()
     // Dated when the queue learns of it, so that what came after a telling is never taken for older.
-    const at = toTimestamp(ports.clock.now())
+    const at = toTimestamp(now)
     // Refused: it was told before, or the operator has moved the entry since.
     const settled = applyToQueue(queue, id, { ...event, at }, ports.settings.retry)
-    return { state: settled.queue, value: settled.entry?.phase ?? null }
+    if (settled.entry === null) return { state: queue, value: null }
+    const circuits = afterRunEnd(queue.circuits, journal.key, event, now, ports.settings.circuits)
+    return { state: { ...settled.queue, circuits }, value: settled.entry }
   })
   ports.log.info('run settled', {
     issue: formatIssue(journal.key),
     runId: journal.runId,
     event: event.on,
-    phase,
+    phase: entry?.phase ?? null,
     error: event.error?.message,
-    recovery_hint: event.blocked?.hint,
+    recovery_hint: entry === null ? undefined : nextStepOf(entry) || undefined,
   })
-  if (TREE_NO_LONGER_NEEDED.has(event.on)) {
+  // A withdrawn issue's tree goes too, unless a worker had succeeded in it.
+  const isUnused = event.on === 'withdrawn' && journal.endedIn !== 'publishing'
+  if (TREE_NO_LONGER_NEEDED.has(event.on) || isUnused) {
     await ports.git.removeTree({ path: journal.treePath, indexPath: journal.indexPath })
   }
   const settled: Journal = { ...journal, stage: 'settled' }

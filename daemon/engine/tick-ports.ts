@@ -1,6 +1,8 @@
+import type { IssueKey } from '../core/issue-key.ts'
 import type { RecordedProcess } from '../core/journal.ts'
 import type { RateLimit } from '../core/meta.ts'
 import type { Claim, Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
+import type { Leftovers } from '../core/retention.ts'
 import type { StateLayout } from '../state/layout.ts'
 import type { TickSettings } from './settings.ts'
 
@@ -16,6 +18,7 @@ export type TickPorts = Readonly<{
   claims: Claims
   github: GitHub
   git: Git
+  leftovers: Leftovers
   layout: StateLayout
   settings: TickSettings
   /** Finds what every runner needs, the token, so that nothing is claimed without it. Faults: token/*. */
@@ -23,6 +26,10 @@ export type TickPorts = Readonly<{
   startRunner: StartRunner
   /** Ends what a dead runner has left running, such as a push (P§1). */
   endLeftovers: (process: RecordedProcess) => void
+  /** Kills the owner of a run that holds its claim beyond its time; false = the claim stays held (P§1). */
+  endOwner: (key: IssueKey, owner: RecordedProcess | null) => Promise<boolean>
+  /** Asks the supervisor of a run to end its worker. */
+  cancelWorker: (runId: string) => void
   newRunId: () => string
   /** What GitHub's answers to this process said about themselves; null = none came, or not said. */
   lastAnswer: () => Readonly<{ status: number | null; rate: RateLimit | null }>
@@ -30,7 +37,14 @@ export type TickPorts = Readonly<{
   build: string
   /** Our clock; nothing new is begun after it. */
   deadlineAt: number
+  /** Aborts when the tick is asked to leave: it ends the step in hand and begins no other. */
+  signal: AbortSignal
 }>
+
+/** Whether nothing new may be begun: the time is over, or we were asked to leave. */
+export function mustEnd({ clock, deadlineAt, signal }: TickPorts): boolean {
+  return signal.aborted || clock.now() >= deadlineAt
+}
 
 /** What a part of a tick met, per repository or issue; it never stops the others. */
 export type TickProblem = Readonly<{ where: string; thrown: unknown }>

@@ -2,15 +2,18 @@ import { repositoryId } from '../core/issue-key.ts'
 import { addDiagnostics, type Meta, type RepositoryMemory, type TickOutcome } from '../core/meta.ts'
 import { type Gate, judgeGate } from '../core/scheduling.ts'
 import { toTimestamp } from '../core/timestamp.ts'
+import { cancelWithdrawn } from './cancel-withdrawn.ts'
+import { collect } from './collect.ts'
 import { type DispatchReport, dispatch } from './dispatch.ts'
 import { type IntakeReport, intake } from './intake.ts'
-import { isRateLimit, recordError } from './outcome-of-fault.ts'
+import { isRateLimit, isRejectedToken, recordError } from './outcome-of-fault.ts'
 import { type RecoveryReport, recover } from './recover.ts'
-import type { TickPorts, TickProblem } from './tick-ports.ts'
+import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
 import { watchPulls } from './watch-pulls.ts'
 import { type CloneReport, inspectClones, watchedRepositories } from './watched-repositories.ts'
 
-// One tick: gate → recover → clones → intake → watch → dispatch → settle. It looks at what is true now
+// One tick: gate → recover → clones → cancel → intake → watch → dispatch →
+// collect → settle. It looks at what is true now
 // and moves it one step; it starts work and leaves. Called under the tick lock (design §5, §6).
 
 export type TickReport = Readonly<{
@@ -29,21 +32,31 @@ export async function tick(ports: TickPorts, forced: boolean): Promise<TickRepor
   const gate = judgeGate(store.readMeta(), startedAt, settings.pollIntervalMs, forced)
 
   const recovery = await recover(ports)
-  const watched = await watchedRepositories(ports, gate.pollIsDue)
+  const looks = gate.pollIsDue && !mustEnd(ports)
+  const watched = await watchedRepositories(ports, looks)
   const clones = await inspectClones(git, watched.repositories)
-  const news = gate.pollIsDue ? await poll(ports, clones, startedAt, forced) : null
+  const cancelling = looks ? await cancelWithdrawn(ports) : []
+  const news = looks ? await poll(ports, clones, startedAt, forced) : null
   const watching = news === null ? [] : await watchPulls(ports, news.polls)
-  const usable = new Set(clones.usable.map(repositoryId))
-  const dispatched = isLimited(ports) ? NO_DISPATCH : await dispatch(ports, usable)
-
-  const problems = [
+  const found = [
     ...recovery.problems,
     ...watched.problems,
     ...clones.problems,
+    ...cancelling,
     ...(news?.problems ?? []),
     ...watching,
-    ...dispatched.problems,
   ]
+  const usable = new Set(clones.usable.map(repositoryId))
+  const mayStart = !isLimited(ports) && !found.some(({ thrown }) => isRejectedToken(thrown))
+  const dispatched = mayStart ? await dispatch(ports, usable) : NO_DISPATCH
+
+  const known = watched.problems.length === 0 ? watched.repositories : null
+  const collecting =
+    news === null || mustEnd(ports)
+      ? []
+      : await collect(ports, { watched: known, usable: clones.usable, polls: news.polls })
+
+  const problems = [...found, ...dispatched.problems, ...collecting]
   const outcome = outcomeOf(ports, gate, news, [recovery, dispatched])
   await settle(ports, { startedAt, outcome, clones, news, problems })
   return { outcome, runIds: [...recovery.adopted, ...dispatched.started], problems }
@@ -74,6 +87,7 @@ function outcomeOf(
   news: IntakeReport | null,
   [recovery, dispatched]: readonly [RecoveryReport, DispatchReport],
 ): TickOutcome {
+  if (ports.signal.aborted) return 'cancelled'
   if (recovery.adopted.length + dispatched.started.length > 0) return 'processed'
   if (isLimited(ports)) return 'rate_limited'
   if (news === null) return gate.pollIsDue ? 'idle_empty' : 'skipped_cadence'

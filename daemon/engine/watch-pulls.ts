@@ -1,5 +1,6 @@
-import { fault } from '../core/fault.ts'
-import { issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
+import { asFault, fault } from '../core/fault.ts'
+import { FAULTS } from '../core/fault-catalogue.ts'
+import { formatIssue, issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { PullRequest } from '../core/ports.ts'
 import type { QueueEntry } from '../core/queue.ts'
@@ -11,7 +12,8 @@ import type { RepositoryPoll } from './poll-repository.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 /**
- * Pull requests that wait for a human: merged → done, closed unmerged → a human decides (design §6).
+ * Pull requests that wait for a human: merged → done, closed unmerged or gone → a human decides, and what
+ * we closed for it is opened again (design §6).
  * Asked about only when the poll shows that it is no longer open, or when the poll was a sweep, which
  * shows no pull requests.
  */
@@ -33,8 +35,10 @@ export async function watchPulls(
   await eachBounded(awaiting, LIMITS.httpConcurrency, async ({ entry, number }) => {
     try {
       const pull = await ports.github.pullRequest(repositoryOf(entry.key), number)
-      const event = pull === null ? null : eventOf(entry, pull, ports.clock.now())
-      if (event !== null) events.set(issueId(entry.key), event)
+      const event = eventOf(entry, number, pull, ports.clock.now())
+      if (event === null) return
+      if (event.on === 'closed-unmerged') await reopenOwnClosing(ports, entry)
+      events.set(issueId(entry.key), event)
     } catch (thrown) {
       problems.push({ where: issueId(entry.key), thrown }) // looked at again by the next sweep
     }
@@ -43,19 +47,46 @@ export async function watchPulls(
   return problems
 }
 
-function eventOf(entry: QueueEntry, pull: PullRequest, now: number): PhaseEvent | null {
+function eventOf(
+  { key }: QueueEntry,
+  number: number,
+  pull: PullRequest | null,
+  now: number,
+): PhaseEvent | null {
   const at = toTimestamp(now)
-  if (pull.merged) return { on: 'merged', at }
-  if (pull.state === 'open') return null
-  const closed = fault('publish/closed-unmerged', {
-    number: pull.number,
-    issue: issueId(entry.key),
-  })
+  if (pull?.merged) return { on: 'merged', at }
+  if (pull?.state === 'open') return null
+  const on = pull === null ? 'pull-gone' : 'closed-unmerged'
+  const ended = fault(`publish/${on}`, { number, issue: formatIssue(key) })
   return {
-    on: 'closed-unmerged',
+    on,
     at,
-    error: recordError(closed, now),
-    blocked: { source: closed.code, hint: closed.next },
+    error: recordError(ended, now),
+    blocked: { source: ended.code, hint: ended.next },
+  }
+}
+
+/**
+ * Opens the issue again if its last closing was ours: the change it was closed for was not accepted. What a
+ * human did since stands. Nothing to do when it died half-way: the issue is open then (design §9).
+ * Faults: github/*; one that will not pass is only logged, so that the entry still gets its human.
+ */
+async function reopenOwnClosing(ports: TickPorts, entry: QueueEntry): Promise<void> {
+  const run = entry.lastRunId === null ? null : ports.journals.read(entry.lastRunId)
+  if (run?.markers.closed !== 'closed') return
+  try {
+    const issue = await ports.github.issue(entry.key)
+    if (issue === null || issue.isOpen || issue.movedTo !== null) return
+    const { value } = await ports.github.timeline(entry.key)
+    const last = value.filter(({ kind }) => kind === 'closed' || kind === 'reopened').at(-1)
+    if (last?.kind !== 'closed' || last.actorId !== run.publication?.actorId) return
+    await ports.github.reopenIssue(entry.key)
+    ports.log.info('issue reopened', { issue: formatIssue(entry.key) })
+  } catch (thrown) {
+    const met = asFault(thrown)
+    if (FAULTS[met.code].class !== 'terminal') throw met
+    const { code, message } = met
+    ports.log.warn('issue not reopened', { issue: formatIssue(entry.key), code, message })
   }
 }
 

@@ -32,7 +32,12 @@ export function writeLaunch(run: SupervisedRun, launch: Launch): void {
 
 /** Asks the supervisor for the end; it looks several times a second. Faults: sys/io. */
 export function writeCancel(run: SupervisedRun): void {
-  writeFileAtomic(pathOf(run, 'control'), CANCEL_REQUEST)
+  requestCancel(pathOf(run, 'control'))
+}
+
+/** The same for whoever is not the run's owner and knows only where its files lie. Faults: sys/io. */
+export function requestCancel(controlPath: string): void {
+  writeFileAtomic(controlPath, CANCEL_REQUEST)
 }
 
 export function pathOf(run: SupervisedRun, name: keyof typeof RUN_FILES): string {

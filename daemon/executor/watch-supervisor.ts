@@ -43,7 +43,10 @@ function look(run: SupervisedRun, now: number): SupervisionEnd | null {
   const isHeld = isLocked(pathOf(run, 'supervisorLock'))
   const report = readExit(run)
   if (report !== null) return { kind: 'ended', report }
-  if (!isHeld) return { kind: 'vanished', workerStarted: readStarted(run) !== null }
+  if (!isHeld) {
+    const workerStarted = readStarted(run) !== null
+    return { kind: 'vanished', launched: readLaunch(run) !== null, workerStarted }
+  }
   return now > latestEnd(run, now) ? { kind: 'overdue' } : null
 }
 

@@ -1,5 +1,5 @@
 import { basename, dirname, join } from 'node:path'
-import type { BaseCommit, RunTree } from '../core/ports.ts'
+import type { BaseCommit, Clock, RunTree } from '../core/ports.ts'
 import { COMMIT_IDENTITY } from '../core/publish-policy.ts'
 import {
   ensureDirectory,
@@ -11,7 +11,8 @@ import {
   writeFileAtomic,
 } from '../sys/files.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
-import { copyWithTime, movePath } from '../sys/paths.ts'
+import { makeWritable } from '../sys/open-up-folders.ts'
+import { copyWithTime, movePath, setModified } from '../sys/paths.ts'
 import type { RunGit } from './run-git.ts'
 
 type TreeRequest = WorkerRepositoryRequest & Readonly<{ indexPath: string }>
@@ -67,6 +68,31 @@ export async function removeTree(
     removeFile(join(dirname(tree.indexPath), name))
   }
   await removePath(tree.path)
+}
+
+/**
+ * Moves a tree with its git directory to `archivePath` by one rename, so that it lies in one of the two
+ * places whoever dies; its age there counts from now. Then its index goes. One that is not whole holds no
+ * work and is removed, and so is one whose archive is there already.
+ * @returns false = there was no tree to keep. Faults: sys/io.
+ */
+export async function archiveTree(
+  clock: Clock,
+  tree: Readonly<{ path: string; indexPath: string }>,
+  archivePath: string,
+): Promise<boolean> {
+  const isWhole = fileStatus(tree.indexPath) !== null && fileStatus(tree.path)?.kind === 'directory'
+  const isKept = isWhole && fileStatus(archivePath) === null
+  if (isKept) {
+    const folder = dirname(archivePath)
+    // Each level by itself: no link is followed on the way.
+    for (const level of [dirname(dirname(folder)), dirname(folder), folder]) ensureDirectory(level)
+    await makeWritable(tree.path)
+    setModified(tree.path, clock.now())
+    movePath(tree.path, archivePath)
+  }
+  await removeTree(tree)
+  return isKept
 }
 
 type WorkerRepositoryRequest = Readonly<{

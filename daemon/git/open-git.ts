@@ -1,8 +1,9 @@
 import type { RepositoryName } from '../core/issue-key.ts'
 import type { Clock, Git } from '../core/ports.ts'
 import { captureTree } from './capture-tree.ts'
+import { tidyStore } from './collect-store.ts'
 import { commitTree, hasCommit } from './commit-tree.ts'
-import { createTree, removeTree } from './create-tree.ts'
+import { archiveTree, createTree, removeTree } from './create-tree.ts'
 import { describeDifference } from './describe-changes.ts'
 import { fetchBase } from './fetch-base.ts'
 import { CAPTURE_LIMITS, type CaptureLimits } from './find-changes.ts'
@@ -19,6 +20,8 @@ export type GitOptions = Readonly<{
   apiBase: string
   /** Deadline of each call of git (git_timeout_seconds). */
   timeoutMs: number
+  /** What is left of the time the process has, when that is limited. */
+  timeLeftMs?: () => number
   /** Names at the root of a tree that the worker's own repository ignores. */
   controlFiles: readonly string[]
   /** What is read of a worker's files at most. */
@@ -33,7 +36,9 @@ export function openGit(
   deps: Readonly<{ clock: Clock; environment: Environment }>,
   options: GitOptions,
 ): Git {
-  const runGit = makeRunGit(deps.environment, options.timeoutMs)
+  const runGit = makeRunGit(deps.environment, () =>
+    Math.max(Math.min(options.timeoutMs, options.timeLeftMs?.() ?? options.timeoutMs), 1),
+  )
   const all = { ...deps, ...options, runGit }
   const limits = options.captureLimits ?? CAPTURE_LIMITS
   return {
@@ -49,5 +54,7 @@ export function openGit(
     describeDifference: async (storePath, fromTree, toTree, maxBytes) =>
       describeDifference(runGit, storePath, fromTree, toTree, maxBytes),
     removeTree,
+    archiveTree: async (tree, archivePath) => archiveTree(deps.clock, tree, archivePath),
+    tidyStore: async (repository, goneRuns) => tidyStore(all, repository, goneRuns),
   }
 }

@@ -2,6 +2,8 @@ import { type Fault, type FaultDetails, fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RunTree } from '../core/ports.ts'
 import { redact } from '../core/redaction.ts'
+import { ownerMark } from '../sys/owner-mark.ts'
+import { ownIdentity } from '../sys/process-identity.ts'
 import { runProcess } from '../sys/run-process.ts'
 import {
   type Environment,
@@ -57,16 +59,16 @@ export type RunGit = (call: GitCall) => Promise<GitOutput>
  * @param operator the operator's environment
  * @param timeoutMs deadline of every single call (git_timeout_seconds)
  */
-export function makeRunGit(operator: Environment, timeoutMs: number): RunGit {
+export function makeRunGit(operator: Environment, timeoutMs: () => number): RunGit {
   let checked: Promise<void> | null = null
   return async (call) => {
-    checked ??= requireRecentGit(operator, timeoutMs)
+    checked ??= requireRecentGit(operator, timeoutMs())
     await checked.catch((error: unknown) => {
       // Asked again next time: git may have been installed meanwhile.
       checked = null
       throw error
     })
-    return runGit(operator, timeoutMs, call)
+    return runGit(operator, timeoutMs(), call)
   }
 }
 
@@ -118,6 +120,7 @@ async function runGit(operator: Environment, timeoutMs: number, call: GitCall): 
       ...profile.environment(operator),
       ...settingsEnvironment(call.settings ?? []),
       ...locations(call),
+      ...ownerMark(ownIdentity()),
       ...call.env,
     },
     ...(call.input === undefined ? {} : { input: call.input }),

@@ -57,8 +57,8 @@ const PLACES = [
   { folder: join('objects', 'pack'), deep: false },
 ] as const satisfies readonly { folder: string; deep: boolean }[]
 
-/** No branch can end in `.lock` (git-check-ref-format(1)). */
-const LEFTOVER = /\.lock$|^\.?tmp[-_]/
+/** Git's, and our own of `writeStoreName`. No branch can end in `.lock` (git-check-ref-format(1)). */
+const LEFTOVER = /\.lock$|^\.?tmp[-_]|^\..*\.tmp$/
 
 /**
  * Removes what a killed git left in a store: lock files, which block every later fetch (P§6), and

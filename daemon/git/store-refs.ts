@@ -35,6 +35,28 @@ export async function dropConflictingRefs(
   await deleteRefs(runGit, storePath, refs.filter(isInTheWay))
 }
 
+/** Removes what keeps the commits of runs, if it still names what it named a moment ago. Faults: git/failed. */
+export async function dropRunRefs(
+  runGit: RunGit,
+  storePath: string,
+  runIds: readonly string[],
+): Promise<void> {
+  const wanted = new Set(runIds.map((runId) => `${RUN_REFS}${runId}`))
+  const { stdout } = await runGit({
+    profile: 'tree',
+    operation: 'for-each-ref',
+    args: ['for-each-ref', '--format=%(refname) %(objectname)', RUN_REFS],
+    gitDirectory: storePath,
+    maxOutputBytes: MAX_REFS_BYTES,
+  })
+  const lines = stdout.toString('latin1').split('\n')
+  await deleteRefs(
+    runGit,
+    storePath,
+    lines.filter((line) => wanted.has(line.split(' ', 1)[0] ?? '')),
+  )
+}
+
 async function listRefs(
   runGit: RunGit,
   storePath: string,
@@ -50,6 +72,7 @@ async function listRefs(
   return stdout.toString('latin1').split('\n').filter(Boolean)
 }
 
+/** @param refs each perhaps followed by a space and the object it must still name */
 async function deleteRefs(
   runGit: RunGit,
   storePath: string,

@@ -32,6 +32,8 @@ export type ConnectionOptions = Readonly<{
   token: () => Promise<string>
   /** From sending to the end of the body, redirects included. */
   timeoutMs: number
+  /** What is left of the time the process has, when that is limited. */
+  timeLeftMs?: () => number
 }>
 
 /** An answer of any status but a limit; `reason` is GitHub's explanation of an error, else empty. */
@@ -53,6 +55,7 @@ const TOKEN = /^[\x21-\x7e]+$/
 
 export function openConnection(deps: ConnectionDeps, options: ConnectionOptions): Connection {
   const gate = openRequestGate(deps)
+  const leftMs = options.timeLeftMs ?? (() => Number.MAX_SAFE_INTEGER)
   let lastServerTime: number | null = null
   let token: Promise<string> | null = null
 
@@ -99,7 +102,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
       const longestMs = isWrite(request) ? LIMITS.intentMs : Number.MAX_SAFE_INTEGER
       const answer = await sendFollowing(
         withHeader(request, 'authorization', `Bearer ${secret}`),
-        AbortSignal.timeout(Math.min(options.timeoutMs, longestMs)),
+        AbortSignal.timeout(Math.max(Math.min(options.timeoutMs, longestMs, leftMs()), 1)),
       )
       const now = deps.clock.now()
       const date = Date.parse(answer.headers.get('date') ?? '')

@@ -7,6 +7,7 @@ import type {
   IssueComment,
   IssueSummary,
   PullRequest,
+  ReferringPull,
   RepositoryFacts,
   TimelineEvent,
 } from '../core/ports.ts'
@@ -74,6 +75,21 @@ export function toTimelineEvent(value: unknown): TimelineEvent {
       timeOf(recordOf(value, 'committer'), 'date') ??
       0,
     label: textOf(recordOf(value, 'label'), 'name'),
+    pull: toReferringPull(recordOf(recordOf(value, 'source'), 'issue')),
+  }
+}
+
+/** Of a cross-reference; null when it came from an issue, or from something we cannot read. */
+function toReferringPull(value: unknown): ReferringPull | null {
+  const number = idOf(value, 'number')
+  if (number === null || recordOf(value, 'pull_request') === null) return null
+  return {
+    repository: repositoryIn(textOf(value, 'repository_url'), -2),
+    number,
+    isOpen: textOf(value, 'state') === 'open',
+    author: textOf(recordOf(value, 'user'), 'login'),
+    title: textOf(value, 'title') ?? '',
+    body: textOf(value, 'body') ?? '',
   }
 }
 

@@ -1,5 +1,5 @@
-import { fault } from '../core/fault.ts'
-import { formatIssue, formatRepository } from '../core/issue-key.ts'
+import { type Fault, fault } from '../core/fault.ts'
+import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
 import type { GitHub } from '../core/ports.ts'
 import type { Answered, Connection } from './connection.ts'
 import {
@@ -9,17 +9,32 @@ import {
   type RequestBuilder,
 } from './http-request.ts'
 import { toComment, toPullRequest } from './map-answer.ts'
+import { fieldOf, textOf } from './narrow.ts'
 import { contentOf, isSuccess, whyUnreadable } from './read-pages.ts'
 import { answerFault, badAnswer } from './request-fault.ts'
 
 type Writes = Pick<
   GitHub,
-  'createPullRequest' | 'createComment' | 'deleteComment' | 'removeLabel' | 'closeIssue'
+  | 'createPullRequest'
+  | 'createComment'
+  | 'deleteComment'
+  | 'removeLabel'
+  | 'closeIssue'
+  | 'reopenIssue'
 >
 
 /** Each is sent once and never again by itself; the caller knows from `effect` what may have happened (P§3). */
 export function writes(deps: Readonly<{ connection: Connection; build: RequestBuilder }>): Writes {
   const { connection, build } = deps
+  const setState = async (
+    key: IssueKey,
+    state: Readonly<Record<string, string>>,
+  ): Promise<void> => {
+    const route = 'PATCH /repos/{owner}/{repo}/issues/{issue_number}'
+    const place = { ...inRepository(key), issue_number: key.number }
+    const request = build(formatIssue(key), route, { ...place, ...state })
+    requireDone(request, await connection.exchange(request))
+  }
   return {
     createPullRequest: async (repository, pull) => {
       const route = 'POST /repos/{owner}/{repo}/pulls'
@@ -33,6 +48,7 @@ export function writes(deps: Readonly<{ connection: Connection; build: RequestBu
       const answer = await connection.exchange(request)
       const refusal = answer.status === 422 ? refusalOf(answer.reason) : null
       if (refusal !== null) return { kind: refusal }
+      if (isHeadUnknown(answer)) throw headFault(request, answer)
       return { kind: 'created', pull: created(request, answer, toPullRequest) }
     },
 
@@ -53,7 +69,7 @@ export function writes(deps: Readonly<{ connection: Connection; build: RequestBu
         comment_id: id,
       })
       const answer = await connection.exchange(request)
-      if (!isSuccess(answer) && !isGone(answer)) throw answerFault(request, answer)
+      if (!isGone(answer)) requireDone(request, answer)
     },
 
     removeLabel: async (key, label) => {
@@ -66,20 +82,11 @@ export function writes(deps: Readonly<{ connection: Connection; build: RequestBu
       refuseUnaddressable(request, label)
       const answer = await connection.exchange(request)
       if (answer.status === 404 && /label does not exist/i.test(answer.reason)) return
-      if (!isSuccess(answer)) throw answerFault(request, answer)
+      requireDone(request, answer)
     },
 
-    closeIssue: async (key) => {
-      const route = 'PATCH /repos/{owner}/{repo}/issues/{issue_number}'
-      const request = build(formatIssue(key), route, {
-        ...inRepository(key),
-        issue_number: key.number,
-        state: 'closed',
-        state_reason: 'completed',
-      })
-      const answer = await connection.exchange(request)
-      if (!isSuccess(answer)) throw answerFault(request, answer)
-    },
+    closeIssue: async (key) => setState(key, { state: 'closed', state_reason: 'completed' }),
+    reopenIssue: async (key) => setState(key, { state: 'open' }),
   }
 }
 
@@ -93,10 +100,38 @@ function created<T>(request: HttpRequest, answer: Answered, map: (value: unknown
   return value
 }
 
+/**
+ * For a write whose answer holds nothing we need. Faults: as answerFault; github/bad-answer when a page came,
+ * which is from somebody between us and GitHub.
+ */
+function requireDone(request: HttpRequest, answer: Answered): void {
+  if (!isSuccess(answer)) throw answerFault(request, answer)
+  const isPage = /^text\/html\b/i.test(answer.headers.get('content-type') ?? '')
+  if (isPage) throw badAnswer(request, 'a page of HTML')
+}
+
 // GitHub's texts for a pull request it does not make; there are no codes for them.
 function refusalOf(reason: string): 'exists' | 'no-commits' | null {
   if (/pull request already exists/i.test(reason)) return 'exists'
   return /no commits between/i.test(reason) ? 'no-commits' : null
+}
+
+/** The head is refused, by the field and code of GitHub's validation errors. */
+function isHeadUnknown(answer: Answered): boolean {
+  const errors = answer.status === 422 ? fieldOf(contentOf(answer)?.value, 'errors') : null
+  if (!Array.isArray(errors)) return false
+  return errors.some(
+    (each) => textOf(each, 'field') === 'head' && textOf(each, 'code') === 'invalid',
+  )
+}
+
+/**
+ * Not for good, unlike other refusals: we have pushed the branch, and GitHub's servers learn of a push one
+ * after the other (case C8).
+ */
+function headFault(request: HttpRequest, { status, reason }: Answered): Fault {
+  const details = { request: describeRequest(request), status, reason, effect: 'none' }
+  return fault('github/failed', details)
 }
 
 const isGone = (answer: Answered): boolean => answer.status === 404 || answer.status === 410

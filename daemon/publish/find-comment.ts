@@ -9,25 +9,26 @@ import { commentMarkerOf } from './freeze-publication.ts'
 const LOOK_BACK_MS = 60_000
 
 /**
- * The id of our comment of this run, or null when it certainly is not there. The marker counts only
- * from our own account. Without an intent the whole list is read and must be as long as the issue says,
+ * The ids of our comments of this run, oldest first; none = it certainly is not there. The marker counts only
+ * from our own account. Unless a first write is open, the whole list is read and must be as long as the issue says,
  * else the list is behind and nothing is known.
  * Faults: github/bad-answer when the list is behind; github/*.
  */
-export async function findComment(
+export async function findComments(
   github: GitHub,
   journal: Journal,
   publication: Publication,
-): Promise<number | null> {
-  const since =
-    journal.intent === null ? null : fromTimestamp(journal.intent.serverTime) - LOOK_BACK_MS
+): Promise<readonly number[]> {
+  const { intent } = journal
+  // Of a repeated write the first one is older than the intent, so all are looked at.
+  const since = intent?.attempt === 1 ? fromTimestamp(intent.serverTime) - LOOK_BACK_MS : null
   const { value } =
     since === null ? await github.comments(journal.key) : await github.comments(journal.key, since)
   const marker = commentMarkerOf(journal, publication.plan)
   const ours = value
     .filter(({ authorId, body }) => authorId === publication.actorId && body.includes(marker))
     .map(({ id }) => id)
-  if (ours.length > 0) return Math.min(...ours)
+  if (ours.length > 0) return ours.sort((a, b) => a - b)
 
   if (since === null) {
     const issue = await github.issue(journal.key)
@@ -38,5 +39,5 @@ export async function findComment(
       })
     }
   }
-  return null
+  return []
 }

@@ -26,6 +26,7 @@ const PLANS = {
     lead: 'No change was needed, or none could be made. Nothing was published.',
     texts: ['comment'],
   },
+  notice: { marker: 'notice', lead: '', texts: ['comment'] },
 } as const satisfies Record<
   PublishPlan,
   { marker: MarkerKind; lead: string; texts: readonly (keyof ReturnType<typeof outgoing>)[] }
@@ -104,6 +105,29 @@ export function freezePublication(
     journal,
   )
   return publication
+}
+
+/**
+ * The publication of a run that something on GitHub contradicts: one comment that says so, and nothing
+ * else (P§3). null = a forbidden word keeps even that from being said.
+ */
+export function freezeNotice(
+  journal: Journal,
+  publication: Publication,
+  text: string,
+  policy: PublishPolicy,
+): Publication | null {
+  const comment = renderBody({
+    lead: neutralizePlain(text),
+    summary: '',
+    lines: [],
+    artifacts: {},
+    marker: commentMarkerOf(journal, 'notice'),
+    maxCharacters: LIMITS.bodyCharacters,
+  })
+  const notice: Publication = { ...publication, plan: 'notice', comment }
+  const verdict = judgeVoice([outgoing(notice).comment], policy.forbiddenStrings)
+  return verdict.kind === 'fine' ? notice : null
 }
 
 /** What of the worker's report each outgoing text is made from. */

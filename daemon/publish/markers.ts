@@ -2,7 +2,7 @@
 // from another's (design §9). A marker counts only from our own account. Its wording names nobody, so
 // the public-voice rule never trips over it (R§12 W31).
 
-export type MarkerKind = 'pull-request' | 'completion' | 'findings' | 'no-changes'
+export type MarkerKind = 'pull-request' | 'completion' | 'findings' | 'no-changes' | 'notice'
 
 export type Marker = Readonly<{ kind: MarkerKind; runId: string; generation: number }>
 

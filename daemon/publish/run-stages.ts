@@ -1,4 +1,5 @@
 import { type Fault, fault, isFault } from '../core/fault.ts'
+import { formatIssue } from '../core/issue-key.ts'
 import {
   type Intent,
   type Journal,
@@ -31,6 +32,8 @@ export type PublishSettings = Readonly<{
   policy: PublishPolicy
   /** How long a push may take; every other write ends within `LIMITS.intentMs`. */
   pushTimeoutMs: number
+  /** How long the owner may go without writing the journal, see `Journal.ownedUntil`. */
+  stepMs: number
   /** Whether the issue was withdrawn; asked right before the first effect others can see. */
   withdrawn: () => Promise<Fault | null>
 }>
@@ -84,20 +87,56 @@ async function settleStage(
 ): Promise<Journal> {
   const stage: Stage = STAGES[name]
   const input = stageInput(ports, journal, publication)
+  const recorded = (from: Journal, marker: string): Journal =>
+    save(ports, settings, recordOf(from, name, marker))
+
   const seen = await probe(stage, input)
-  if (seen.kind === 'found') return record(ports, journal, name, seen.marker)
-  if (!stage.remote) return record(ports, journal, name, await stage.perform(input))
+  if (seen.kind === 'found') {
+    await settleTwins(ports, settings, stage, input)
+    return recorded(journal, seen.marker)
+  }
+  if (!stage.remote) return recorded(journal, await stage.perform(input, seen))
 
   if (journal.intent !== null) await requireSettled(ports, settings, stage, input, journal.intent)
   const windowMs = name === 'pushed' ? settings.pushTimeoutMs : LIMITS.intentMs
-  const intended = writeIntent(ports, journal, name, windowMs)
+  const intended = save(ports, settings, intentOf(ports, journal, name, windowMs))
   try {
-    const marker = await stage.perform(stageInput(ports, intended, publication))
-    return record(ports, intended, name, marker)
+    const marker = await stage.perform(stageInput(ports, intended, publication), seen)
+    if (intended.intent !== null && mayHaveTwin(stage, intended)) {
+      const answered = { ...intended.intent, deadlineAt: toTimestamp(ports.clock.now()) }
+      save(ports, settings, { ...intended, intent: answered })
+      throw pendingFault(settings, name, answered)
+    }
+    return recorded(intended, marker)
   } catch (thrown) {
     if (isFault(thrown) && thrown.details['effect'] === 'none')
-      save(ports, { ...intended, intent: null })
+      save(ports, settings, { ...intended, intent: null })
     throw thrown
+  }
+}
+
+/** A write that was repeated although nothing stops GitHub from taking both. */
+function mayHaveTwin(stage: Stage, { intent }: Journal): boolean {
+  return stage.removeTwins !== undefined && intent !== null && intent.attempt > 1
+}
+
+/**
+ * Of a write that was repeated the first one may still come to light: it is looked for once the settle
+ * time is over again, and the younger twin is removed (design §1.7). Until then the stage is pending.
+ */
+async function settleTwins(
+  ports: PublishPorts,
+  settings: PublishSettings,
+  stage: Stage,
+  input: StageInput,
+): Promise<void> {
+  const { intent } = input.journal
+  if (intent === null || !mayHaveTwin(stage, input.journal)) return
+  if (ports.clock.now() < settledAt(settings, intent)) {
+    throw pendingFault(settings, intent.stage, intent)
+  }
+  for (const twin of (await stage.removeTwins?.(input)) ?? []) {
+    ports.log.warn('twin removed', { stage: intent.stage, twin })
   }
 }
 
@@ -109,15 +148,24 @@ async function requireSettled(
   input: StageInput,
   intent: Intent,
 ): Promise<void> {
-  const settledAt = fromTimestamp(intent.deadlineAt) + settings.policy.settleMs
-  const pending = (): Fault =>
-    fault('publish/pending', { stage: intent.stage, until: toTimestamp(settledAt) })
-  if (ports.clock.now() < settledAt) throw pending()
+  const pending = pendingFault(settings, intent.stage, intent)
+  if (ports.clock.now() < settledAt(settings, intent)) throw pending
   const again = await probe(stage, input)
-  if (again.kind !== 'absent') throw pending() // it has just appeared; the next look records it
+  if (again.kind !== 'absent') throw pending // it has just appeared; the next look records it
 }
 
-async function probe(stage: Stage, input: StageInput): Promise<Probe> {
+function settledAt({ policy }: PublishSettings, { deadlineAt }: Intent): number {
+  return fromTimestamp(deadlineAt) + policy.settleMs
+}
+
+function pendingFault(settings: PublishSettings, stage: PublishStage, intent: Intent): Fault {
+  return fault('publish/pending', { stage, until: toTimestamp(settledAt(settings, intent)) })
+}
+
+async function probe(
+  stage: Stage,
+  input: StageInput,
+): Promise<Exclude<Probe, { kind: 'contradiction' }>> {
   const seen = await stage.probe(input)
   if (seen.kind === 'contradiction') throw seen.fault
   return seen
@@ -128,14 +176,14 @@ function stageInput(ports: PublishPorts, journal: Journal, publication: Publicat
   return { git: ports.git, github: ports.github, journal, publication, base }
 }
 
-function writeIntent(
+function intentOf(
   ports: PublishPorts,
   journal: Journal,
   stage: PublishStage,
   windowMs: number,
 ): Journal {
   const now = ports.clock.now()
-  return save(ports, {
+  return {
     ...journal,
     intent: {
       stage,
@@ -144,29 +192,35 @@ function writeIntent(
       deadlineAt: toTimestamp(now + windowMs),
       bootId: ports.bootId,
     },
-  })
+  }
 }
 
-function record(
-  ports: PublishPorts,
-  journal: Journal,
-  stage: PublishStage,
-  marker: string,
-): Journal {
-  return save(ports, {
+function recordOf(journal: Journal, stage: PublishStage, marker: string): Journal {
+  return {
     ...journal,
     markers: { ...journal.markers, [stage]: marker },
     intent: null,
     notBefore: null,
     trouble: null,
-  })
+    adoptions: 0,
+  }
 }
 
-/** Writes the journal, unless another process has taken the run over. Faults: state/claim-mismatch. */
-function save(ports: PublishPorts, journal: Journal): Journal {
-  if (!ports.claim.isCurrent()) {
-    throw fault('state/claim-mismatch', { run: journal.runId, issue: '', found: 'another claim' })
+/**
+ * Writes the journal, unless another process has taken the run over: its claim is another file then, or
+ * its journal has another epoch (P§1). Faults: state/claim-mismatch.
+ */
+function save(ports: PublishPorts, settings: PublishSettings, journal: Journal): Journal {
+  const epoch = ports.journals.read(journal.runId)?.epoch
+  if (!ports.claim.isCurrent() || epoch !== journal.epoch) {
+    throw fault('state/claim-mismatch', {
+      run: journal.runId,
+      issue: formatIssue(journal.key),
+      found: `epoch ${epoch ?? 'unknown'} instead of ${journal.epoch}`,
+    })
   }
-  ports.journals.write(journal)
-  return journal
+  const ownedUntil = toTimestamp(ports.clock.now() + settings.stepMs)
+  const owned: Journal = { ...journal, ownedUntil }
+  ports.journals.write(owned)
+  return owned
 }

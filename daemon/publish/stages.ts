@@ -5,14 +5,17 @@ import { findLabel, isSameLabel } from '../core/labels.ts'
 import type { Git, GitHub, PullRequest } from '../core/ports.ts'
 import { COMMIT_IDENTITY } from '../core/publish-policy.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
-import { findComment } from './find-comment.ts'
+import { findComments } from './find-comment.ts'
 import { carriesMarker } from './markers.ts'
 
 /** What a look at the world says about a stage. A look that could not be completed throws instead. */
 export type Probe =
   | Readonly<{ kind: 'found'; marker: string }>
-  | Readonly<{ kind: 'absent' }>
+  | Absent
   | Readonly<{ kind: 'contradiction'; fault: Fault }>
+
+/** It is not there; `name` is what has to be acted on, as GitHub calls it now. */
+export type Absent = Readonly<{ kind: 'absent'; name?: string }>
 
 /** A run at the point where a stage is probed or performed. */
 export type StageInput = Readonly<{
@@ -28,10 +31,12 @@ export type Stage = Readonly<{
   remote: boolean
   probe(input: StageInput): Promise<Probe>
   /** Returns the marker to record. */
-  perform(input: StageInput): Promise<string>
+  perform(input: StageInput, seen: Absent): Promise<string>
+  /** Of a write that GitHub may take twice: removes all but the first, and names what was removed. */
+  removeTwins?(input: StageInput): Promise<readonly string[]>
 }>
 
-const ABSENT: Probe = { kind: 'absent' }
+const ABSENT: Absent = { kind: 'absent' }
 
 const found = (marker: string): Probe => ({ kind: 'found', marker })
 
@@ -108,12 +113,17 @@ export const STAGES = {
   commented: {
     remote: true,
     probe: async ({ github, journal, publication }) => {
-      const id = await findComment(github, journal, publication)
-      return id === null ? ABSENT : found(String(id))
+      const [first] = await findComments(github, journal, publication)
+      return first === undefined ? ABSENT : found(String(first))
     },
     perform: async ({ github, journal, publication }) => {
       const body = `${pullLine(journal)}${publication.comment}`
       return String((await github.createComment(journal.key, body)).id)
+    },
+    removeTwins: async ({ github, journal, publication }) => {
+      const [, ...younger] = await findComments(github, journal, publication)
+      for (const id of younger) await github.deleteComment(repositoryOf(journal.key), id)
+      return younger.map(String)
     },
   },
 
@@ -122,11 +132,12 @@ export const STAGES = {
     probe: async ({ github, journal, publication }) => {
       if (await didOurselves(github, journal, publication, 'unlabeled')) return found('removed')
       const issue = await github.issue(journal.key)
-      const present = issue !== null && findLabel(issue.labels, journal.label) !== null
-      return present ? ABSENT : found('absent')
+      // As the issue spells it now: GitHub finds a label by its exact name.
+      const name = issue === null ? null : findLabel(issue.labels, journal.label)
+      return name === null ? found('absent') : { kind: 'absent', name }
     },
-    perform: async ({ github, journal }) => {
-      await github.removeLabel(journal.key, journal.label)
+    perform: async ({ github, journal }, { name = journal.label }) => {
+      await github.removeLabel(journal.key, name)
       return 'removed'
     },
   },

@@ -83,6 +83,7 @@ const OUTCOME: Schema<PhaseEvent> = closedObjectWith(
     labeledEventId: COUNT,
     seenUpdatedAt: TIME,
     ticket: TICKET,
+    resume: RUN_ID,
     jitter: JITTER,
   },
 )
@@ -100,6 +101,7 @@ export const JOURNAL_SCHEMA: Schema<JournalFile> = closedObject({
   build: TEXT,
   createdAt: TIME,
   epoch: COUNT,
+  adoptions: COUNT,
   stage: keyOf(RUN_STAGES),
   branch: TEXT,
   base: orNull(closedObject({ storePath: TEXT, branch: TEXT, oid: TEXT })),
@@ -108,10 +110,12 @@ export const JOURNAL_SCHEMA: Schema<JournalFile> = closedObject({
   label: TEXT,
   labeledEventId: orNull(COUNT),
   runner: orNull(PROCESS),
+  ownedUntil: orNull(TIME),
   publication: orNull(PUBLICATION),
   markers: MARKERS,
   intent: orNull(INTENT),
   notBefore: orNull(TIME),
   trouble: orNull(closedObject({ count: COUNT, since: TIME })),
   outcome: orNull(OUTCOME),
+  endedIn: orNull(keyOf(RUN_STAGES)),
 })

@@ -50,6 +50,8 @@ export type StateLayout = Readonly<{
   tickLock: string
   /** Default of `log_path`. */
   log: string
+  /** Trees of failed attempts, kept aside; made when the first one is. */
+  attic: string
   /** The directories that exist as soon as the state directory is prepared. */
   directories: Readonly<{
     runs: string
@@ -63,6 +65,8 @@ export type StateLayout = Readonly<{
   run(runId: string): RunPaths
   /** Checkout of a run. Faults: internal/unexpected for names GitHub could not have. */
   worktree(repository: RepositoryName, runId: string): string
+  /** That checkout, kept aside. Faults as `worktree`. */
+  archived(repository: RepositoryName, runId: string): string
   /** Bare store of a repository, when `repo_storage_root` is the default. Faults as `worktree`. */
   store(repository: RepositoryName): string
 }>
@@ -87,6 +91,7 @@ export function layoutOf(stateDir: string): StateLayout {
     stateLock: at('state.lock'),
     tickLock: at('tick.lock'),
     log: at('processor.log'),
+    attic: at('attic'),
     directories,
     // Only the digest reaches the path, so no key can lead anywhere else (R§3.3).
     claim: (key) =>
@@ -94,6 +99,8 @@ export function layoutOf(stateDir: string): StateLayout {
     run: (runId) => runPaths(directories.runs, requireRunId(runId)),
     worktree: (repository, runId) =>
       join(directories.worktrees, ...repositoryParts(repository), requireRunId(runId)),
+    archived: (repository, runId) =>
+      join(at('attic'), ...repositoryParts(repository), requireRunId(runId)),
     store: (repository) => {
       const [owner, name] = repositoryParts(repository)
       return join(directories.repos, owner, `${name}.git`)

@@ -1,5 +1,5 @@
 import { type Meta, type RepositoryMemory, TICK_OUTCOMES } from '../core/meta.ts'
-import { PHASES, type QueueEntry, type QueueState } from '../core/queue.ts'
+import { type Circuit, PHASES, type QueueEntry, type QueueState } from '../core/queue.ts'
 import {
   COUNT,
   closedObject,
@@ -32,6 +32,7 @@ const ENTRY: Schema<QueueEntry> = closedObject({
   seenUpdatedAt: orNull(TIME),
   runId: orNull(RUN_ID),
   lastRunId: orNull(RUN_ID),
+  resume: orNull(RUN_ID),
   pull: orNull(closedObject({ number: COUNT, url: TEXT })),
   nextAttemptAt: orNull(TIME),
   lastError: orNull(RECORDED_ERROR),
@@ -40,10 +41,17 @@ const ENTRY: Schema<QueueEntry> = closedObject({
   updatedAt: TIME,
 })
 
-/** `state.json`: the queue (design §5). */
+const CIRCUIT: Schema<Circuit> = closedObject({
+  failures: COUNT,
+  until: TIME,
+  lastError: RECORDED_ERROR,
+})
+
+/** `state.json`: the queue and the circuits (design §5). */
 export const QUEUE_SCHEMA: Schema<QueueFile> = closedObject({
   ...storedFields('caduceus-queue'),
   entries: mapOf(ENTRY),
+  circuits: mapOf(CIRCUIT),
 })
 
 export type MetaFile = StoredFields & Meta
@@ -65,6 +73,7 @@ export const META_SCHEMA: Schema<MetaFile> = closedObject({
   lastTickStarted: orNull(TIME),
   lastTickFinished: orNull(TIME),
   lastPollStarted: orNull(TIME),
+  lastSweptAt: orNull(TIME),
   lastOutcome: orNull(keyOf(TICK_OUTCOMES)),
   lastHttpStatus: orNull(COUNT),
   rateLimit: orNull(
@@ -72,7 +81,7 @@ export const META_SCHEMA: Schema<MetaFile> = closedObject({
   ),
   wait: orNull(closedObject({ kind: oneOf(['primary', 'secondary', 'retry-after']), until: TIME })),
   lastError: orNull(RECORDED_ERROR),
-  attentionToldAt: orNull(TIME),
+  attentionTold: mapOf(TIME),
   repositories: mapOf(REPOSITORY),
   diagnostics: listOf(closedObject({ at: TIME, code: TEXT, issue: orNull(TEXT), message: TEXT })),
 })

@@ -157,7 +157,7 @@ export const QUEUE_FORMAT: StoredFormat<QueueState, QueueFile> = {
   name: 'caduceus-queue',
   maxBytes: LIMITS.queueBytes,
   validate: validateQueueFile,
-  contentOf: ({ entries }) => ({ entries }),
+  contentOf: ({ entries, circuits }) => ({ entries, circuits }),
   contradictionOf: ({ entries }) => {
     // Thousands of entries name few repositories; each name is looked at once.
     const known = new Set<string>()

@@ -22,8 +22,11 @@ export async function openUpFolders(root: string): Promise<void> {
   }
 }
 
-/** False when the path is no folder; a link to one is none. */
-async function makeWritable(path: string): Promise<boolean> {
+/**
+ * Makes a folder one that can be changed and moved; what Node throws passes through.
+ * @returns false when the path is no folder; a link to one is none
+ */
+export async function makeWritable(path: string): Promise<boolean> {
   const status = await lstat(path)
   if (!status.isDirectory()) return false
   if ((status.mode & 0o700) !== 0o700) await chmod(path, (status.mode & 0o777) | 0o700)

@@ -1,9 +1,11 @@
 import {
   constants,
   copyFileSync,
+  lutimesSync,
   mkdtempSync,
   realpathSync,
   renameSync,
+  rmdirSync,
   statSync,
   utimesSync,
 } from 'node:fs'
@@ -48,6 +50,25 @@ export function copyWithTime(from: string, to: string): void {
     utimesSync(to, seconds, seconds)
   } catch (error) {
     throw ioFault('Copying', from, error)
+  }
+}
+
+/** Dates what lies at a path, a link itself; milliseconds since the epoch. Faults: sys/io. */
+export function setModified(path: string, ms: number): void {
+  try {
+    lutimesSync(path, ms / 1000, ms / 1000)
+  } catch (error) {
+    throw ioFault('Dating', path, error)
+  }
+}
+
+/** Removes a folder that is empty; one that is not, or is absent, stays as it is. Faults: sys/io. */
+export function removeEmptyFolder(path: string): void {
+  try {
+    rmdirSync(path)
+  } catch (error) {
+    if (['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(errorCode(error) ?? '')) return
+    throw ioFault('Removing', path, error)
   }
 }
 

@@ -77,7 +77,10 @@ function describeStore(name: string, open: (stateDir: string) => Store): void {
       await open(stateDir).changeQueue(put(FULL_ENTRY))
       const reader = open(stateDir)
       expect(reader.exists()).toBe(true)
-      expect(reader.readQueue()).toEqual({ entries: { 'owner/re.po#7': FULL_ENTRY } })
+      expect(reader.readQueue()).toEqual({
+        ...EMPTY_QUEUE,
+        entries: { 'owner/re.po#7': FULL_ENTRY },
+      })
     })
 
     test('keeps queue and metadata apart', async () => {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import {
@@ -40,6 +42,15 @@ describe('what the catalogue holds', () => {
     const wanted: readonly FaultSpec['class'][] = ['config', 'state', 'usage', 'terminal']
     const silent = CATALOGUE.filter(([, spec]) => wanted.includes(spec.class) && spec.next === '')
     expect(silent.map(([code]) => code)).toEqual([])
+  })
+
+  test('each code has a section of its own on the troubleshooting page, with what to do', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/troubleshooting.md'), 'utf8')
+    const sections = page.split('\n#### ').slice(1)
+    const told = sections.map((section) => section.slice(1, section.indexOf('`', 1)))
+    expect(told.toSorted()).toEqual(CATALOGUE.map(([code]) => code).toSorted())
+    expect(sections.filter((section) => !/\n- What to do: \S/.test(section))).toEqual([])
+    expect(page).not.toMatch(/[{}]/)
   })
 
   test('only the worker’s own failures use up attempts', () => {

@@ -55,7 +55,7 @@ const situations = (phase: Phase): readonly QueueEntry[] =>
         entryIn(phase, {
           attempts,
           interruptions,
-          degraded: since === null ? null : { count: 2, since: toTimestamp(since) },
+          degraded: since === null ? null : { count: 3, since: toTimestamp(since) },
         }),
       ),
     ),

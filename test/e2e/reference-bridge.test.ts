@@ -2,8 +2,7 @@ import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { openProgramRig, type ProgramRig } from '../support/program-rig.ts'
-import { QUIET } from '../support/refusal.ts'
-import { newestRun } from '../support/run-processes.ts'
+import { newestRun, QUIET } from '../support/program-views.ts'
 
 const BRIDGE = join(import.meta.dirname, '..', '..', 'plugin-assets', 'worker-bridge.py')
 const HARNESS = join(import.meta.dirname, '..', 'fixtures', 'bin', 'opencode')

@@ -7,7 +7,7 @@ import type { RunStage } from '../../daemon/core/journal.ts'
 import { backoffMs } from '../../daemon/core/scheduling.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { RUN, START } from '../publish/publish-scene.ts'
-import { KEY, RETRY } from './engine-scene.ts'
+import { KEY, RETRY, SELF } from './engine-scene.ts'
 import { type RunScene, useRun } from './run-scene.ts'
 
 const run = useRun()
@@ -230,7 +230,12 @@ describe('leaving and losing', () => {
     }
     const before = run().stored()
     expect((await run().carry(ports)).kind).toBe('lost')
-    expect(run().stored()).toEqual({ ...before, markers: { committed: 'c'.repeat(40) } })
+    expect(run().stored()).toEqual({
+      ...before,
+      markers: { committed: 'c'.repeat(40) },
+      runner: SELF,
+      ownedUntil: expect.any(String),
+    })
     expect((await run().carry(ports)).kind).toBe('lost')
     expect(run().entry()?.phase).toBe('in_progress')
   })

@@ -2,16 +2,18 @@ import { describe, expect, test } from '@jest/globals'
 import { fault, isFault } from '../../daemon/core/fault.ts'
 import { FAULTS, type FaultCode } from '../../daemon/core/fault-catalogue.ts'
 import { FAULT_CLASSES, type FaultClass } from '../../daemon/core/fault-classes.ts'
+import type { RunStage } from '../../daemon/core/journal.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
-import type { GitHub, IssueSummary } from '../../daemon/core/ports.ts'
+import type { GitHub, IssueSummary, TimelineEvent } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { applyEvent } from '../../daemon/core/transitions.ts'
+import { cancelWithdrawn } from '../../daemon/engine/cancel-withdrawn.ts'
 import { checkWanted } from '../../daemon/engine/check-wanted.ts'
 import { eachBounded } from '../../daemon/engine/each-bounded.ts'
 import { eventOfFault, recordError, waitOf } from '../../daemon/engine/outcome-of-fault.ts'
 import type { RepositoryPoll } from '../../daemon/engine/poll-repository.ts'
 import { watchPulls } from '../../daemon/engine/watch-pulls.ts'
-import { pull, START } from '../publish/publish-scene.ts'
+import { publicationOf, pull, START, timelineEvent } from '../publish/publish-scene.ts'
 import { entryOf, issueOf, KEY, RETRY, running, TRIGGERS, useScene } from './engine-scene.ts'
 
 const scene = useScene()
@@ -151,6 +153,45 @@ describe('running a task for each', () => {
   })
 })
 
+describe('workers of issues that are no longer wanted', () => {
+  const asked = async (stage: RunStage, found: Partial<IssueSummary> | null) => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage }, true)
+    scene().github.issue = async () =>
+      found === null ? null : { ...issueOf(7, found), movedTo: null }
+    const problems = await cancelWithdrawn(scene().ports)
+    return { problems, cancelled: [...scene().cancelled] }
+  }
+
+  test.each<[string, Partial<IssueSummary> | null]>([
+    ['closed', { isOpen: false }],
+    ['unlabelled', { labels: ['bug'] }],
+    ['given both labels', { labels: [TRIGGERS.code, TRIGGERS.investigation] }],
+    ['gone', null],
+  ])('%s: it is ended', async (_, found) => {
+    expect(await asked('launching', found)).toEqual({ problems: [], cancelled: [RUN] })
+  })
+
+  test('wanted: it goes on', async () => {
+    expect(await asked('launching', {})).toEqual({ problems: [], cancelled: [] })
+  })
+
+  test.each(['starting', 'owned', 'finished', 'publishing', 'ended'] as const)(
+    'at the stage %s there is none to end',
+    async (stage) => {
+      expect(await asked(stage, { isOpen: false })).toEqual({ problems: [], cancelled: [] })
+    },
+  )
+
+  test('when GitHub cannot be asked, nothing is ended, and it is told', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'launching' }, true)
+    scene().github.issue = () => Promise.reject(UNREACHABLE)
+    expect(await cancelWithdrawn(scene().ports)).toMatchObject([{ thrown: UNREACHABLE }])
+    expect(scene().cancelled).toEqual([])
+  })
+})
+
 describe('pull requests that wait for a human', () => {
   const waiting = entryOf(7, { phase: 'awaiting_review', pull: { number: 12, url: 'u' } })
   const poll = (issues: readonly IssueSummary[], isSweep = false) =>
@@ -163,7 +204,7 @@ describe('pull requests that wait for a human', () => {
     ['merged', pull(12, { state: 'closed', merged: true }), 'done', null],
     ['closed', pull(12, { state: 'closed' }), 'needs_attention', 'publish/closed-unmerged'],
     ['open', pull(12), 'awaiting_review', null],
-    ['gone', null, 'awaiting_review', null],
+    ['gone', null, 'needs_attention', 'publish/pull-gone'],
   ])('%s', async (_, found, phase, code) => {
     await scene().put(waiting)
     scene().github.pullRequest = async () => found
@@ -191,6 +232,58 @@ describe('pull requests that wait for a human', () => {
     }
     await watchPulls(scene().ports, polls)
     expect(asked).toBe(times)
+  })
+
+  describe('closed unmerged, when we had closed the issue for it', () => {
+    const CLOSED_BY_US = timelineEvent('closed', { createdAt: START })
+    const by = (actorId: number, kind: string): TimelineEvent => ({
+      ...CLOSED_BY_US,
+      kind,
+      actorId,
+    })
+    const arrange = async (closed: string, timeline: readonly TimelineEvent[], isOpen: boolean) => {
+      const journal = { markers: { closed }, publication: publicationOf('code') }
+      scene().leave({ ...journal, stage: 'settled' }, false)
+      await scene().put({ ...waiting, lastRunId: RUN })
+      const reopened: string[] = []
+      scene().github.pullRequest = async () => pull(12, { state: 'closed' })
+      scene().github.issue = async () => ({ ...issueOf(7, { isOpen }), movedTo: null })
+      scene().github.timeline = async () => ({ value: timeline, serverTime: START })
+      scene().github.reopenIssue = async () => void reopened.push('reopened')
+      const problems = await watchPulls(scene().ports, ENDED)
+      return { reopened, problems, phase: scene().entry(7)?.phase }
+    }
+    const HUMAN = { reopened: [], problems: [], phase: 'needs_attention' }
+
+    test('it is opened again', async () => {
+      const wanted = { ...HUMAN, reopened: ['reopened'] }
+      expect(await arrange('closed', [CLOSED_BY_US], false)).toEqual(wanted)
+    })
+
+    test.each<[string, string, readonly TimelineEvent[], boolean]>([
+      ['somebody had closed it before us', 'closed-already', [by(5, 'closed')], false],
+      ['it is open again', 'closed', [CLOSED_BY_US, by(5, 'reopened')], true],
+      [
+        'somebody opened and closed it since',
+        'closed',
+        [CLOSED_BY_US, by(5, 'reopened'), by(5, 'closed')],
+        false,
+      ],
+    ])('but not when %s', async (_, marker, timeline, isOpen) => {
+      expect(await arrange(marker, timeline, isOpen)).toEqual(HUMAN)
+    })
+
+    test('what passes is tried again; what does not keeps nobody from being told', async () => {
+      scene().github.reopenIssue = async () => {}
+      await arrange('closed', [CLOSED_BY_US], false)
+      await scene().put({ ...waiting, lastRunId: RUN })
+      scene().github.reopenIssue = () => Promise.reject(UNREACHABLE)
+      expect(await watchPulls(scene().ports, ENDED)).toMatchObject([{ thrown: UNREACHABLE }])
+      expect(scene().entry(7)?.phase).toBe('awaiting_review')
+      scene().github.reopenIssue = () => Promise.reject(fault('github/refused', { status: 403 }))
+      expect(await watchPulls(scene().ports, ENDED)).toEqual([])
+      expect(scene().entry(7)?.phase).toBe('needs_attention')
+    })
   })
 
   test('one that cannot be read is told, and the others are seen', async () => {

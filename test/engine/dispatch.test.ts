@@ -1,13 +1,14 @@
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { fault } from '../../daemon/core/fault.ts'
+import type { Journal } from '../../daemon/core/journal.ts'
 import type { Store } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { type DispatchReport, dispatch } from '../../daemon/engine/dispatch.ts'
 import { recover } from '../../daemon/engine/recover.ts'
 import type { TickSettings } from '../../daemon/engine/settings.ts'
 import { listDirectory } from '../../daemon/sys/files.ts'
-import { RUN, START } from '../publish/publish-scene.ts'
+import { publicationOf, RUN, START } from '../publish/publish-scene.ts'
 import { AT, entryOf, KEY, running, type Scene, useScene } from './engine-scene.ts'
 
 const scene = useScene()
@@ -144,19 +145,57 @@ describe('how many', () => {
     const phases = [1, 2, 3, 4, 5].map((number) => scene().entry(number)?.phase)
     expect(phases).toEqual(phases.map((_, at) => (at < count ? 'in_progress' : 'queued')))
   })
+})
 
-  test('a slot that somebody took meanwhile is counted under the lock', async () => {
-    await put(1)
-    const { ports } = scene()
-    const store: Store = {
-      ...ports.store,
-      changeQueue: async (change) => {
-        await scene().put(entryOf(8, running()))
-        return ports.store.changeQueue(change)
-      },
+describe('a run that goes on instead of a new one', () => {
+  const kept: Partial<Journal> = {
+    runId: RUN,
+    stage: 'settled',
+    epoch: 2,
+    endedIn: 'publishing',
+    markers: { committed: 'c', pushed: 'c' },
+    publication: publicationOf('code'),
+    outcome: { on: 'blocked', at: AT, runId: RUN },
+  }
+
+  test('keeps its id and what it has published, and no other run is begun', async () => {
+    scene().leave(kept, false)
+    await scene().put(entryOf(7, { resume: RUN, lastRunId: RUN }))
+    expect(await go()).toEqual({ started: [RUN], problems: [] })
+    expect(scene().ports.journals.read(RUN)).toMatchObject({
+      stage: 'publishing',
+      epoch: 3,
+      markers: kept.markers,
+      outcome: null,
+      endedIn: null,
+    })
+    expect(scene().entry(7)).toMatchObject({ phase: 'in_progress', runId: RUN, resume: RUN })
+  })
+
+  test.each([
+    ['its journal is gone', null],
+    ['its journal cannot be read', '{'],
+    ['it has nothing to go on with', JSON.stringify({})],
+  ])('a new run is begun when %s', async (_, text) => {
+    if (text !== null) {
+      scene().leave(kept, false)
+      writeFileSync(scene().layout.run(RUN).journal, text)
     }
-    expect(await dispatch({ ...ports, store }, USABLE)).toEqual({ started: [], problems: [] })
-    expect([scene().entry(1)?.phase, claimFiles()]).toEqual(['queued', []])
+    await scene().put(entryOf(7, { resume: RUN, lastRunId: RUN }))
+    expect((await go()).started).toEqual([FIRST])
+  })
+
+  test('a claim that came to nothing does not lose it', async () => {
+    scene().leave(kept, false)
+    await scene().put(entryOf(7, { resume: RUN, lastRunId: RUN }))
+    scene().fail('journals.write before', () =>
+      fault('sys/io', { operation: 'Writing', path: 'p' }),
+    )
+    await go()
+    scene().mend()
+    await recover(scene().ports)
+    expect(scene().entry(7)).toMatchObject({ phase: 'queued', resume: RUN })
+    expect((await go()).started).toEqual([RUN])
   })
 })
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach } from '@jest/globals'
 import { countEffects, type Effect } from '../../daemon/core/effects.ts'
-import { issueId } from '../../daemon/core/issue-key.ts'
-import type { Journal } from '../../daemon/core/journal.ts'
+import { type IssueKey, issueId } from '../../daemon/core/issue-key.ts'
+import type { Journal, RecordedProcess } from '../../daemon/core/journal.ts'
 import type {
   Claim,
   Claims,
@@ -23,6 +23,7 @@ import { openClaims } from '../../daemon/state/claims.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf } from '../../daemon/state/layout.ts'
+import { openLeftovers } from '../../daemon/state/leftovers.ts'
 import { JOURNAL, RUN, START } from '../publish/publish-scene.ts'
 import { fakePort } from '../publish/publish-world.ts'
 
@@ -33,8 +34,11 @@ export const KEY = JOURNAL.key
 export const REPOSITORY = { owner: KEY.owner, name: KEY.name }
 export const TRIGGERS = { code: 'auto-fix', investigation: 'auto-look' }
 export const RETRY = { maxAttempts: 3, backoffSeconds: 60, maxDegradedSeconds: 3600 }
+export const CIRCUITS = { threshold: 3, backoffSeconds: [30, 120], openSeconds: 1800 }
 export const AT = toTimestamp(START)
 export const SELF = { pid: 1, startTicks: 1, bootId: 'boot', session: 1 }
+
+export const DAY = 86_400_000
 
 export const SETTINGS: TickSettings = {
   repositories: [REPOSITORY],
@@ -45,6 +49,8 @@ export const SETTINGS: TickSettings = {
   pollIntervalMs: 600_000,
   dryRun: false,
   retry: RETRY,
+  circuits: CIRCUITS,
+  retention: { runMs: 30 * DAY, treeMs: DAY, atticMs: 30 * DAY },
 }
 
 export const entryOf = (number: number, change: Partial<QueueEntry> = {}): QueueEntry => ({
@@ -110,8 +116,13 @@ export function makeScene() {
 
   const store = countEffects('store', openJsonStore({ clock }, stateDir), observe)
   const journals = countEffects('journals', openJournals(stateDir), observe)
-  const github: Partial<GitHub> = { pullRequest: async () => null, timeline: async () => ANSWER }
+  const github: Partial<GitHub> = {
+    pullRequest: async () => null,
+    timeline: async () => ANSWER,
+    serverTime: () => now,
+  }
   const git: Partial<Git> = {
+    tidyStore: async () => true,
     inspectClone: async () => ({ path: '/clone', originUrl: 'o', shallowOrPartial: false }),
   }
   const locks = openClaims({ clock }, stateDir)
@@ -128,6 +139,8 @@ export function makeScene() {
   }
   const started: string[] = []
   const ended: number[] = []
+  const cancelled: string[] = []
+  const leaving = new AbortController()
   const runners = {
     prepareStart: async (): Promise<void> => {},
     startRunner: async (_: Claim, runId: string): Promise<void> => {
@@ -135,6 +148,17 @@ export function makeScene() {
       living.add(runId)
     },
     endLeftovers: ({ pid }: Readonly<{ pid: number }>): void => void ended.push(pid),
+    /** Killing the owner of a claim frees it. */
+    endOwner: async (key: IssueKey, owner: RecordedProcess | null): Promise<boolean> => {
+      if (owner !== null) ended.push(owner.pid)
+      for (const [runId, claim] of taken) {
+        if (issueId(claim.key) !== issueId(key)) continue
+        living.delete(runId)
+        claim.close()
+      }
+      return true
+    },
+    cancelWorker: (runId: string): void => void cancelled.push(runId),
   }
   const observed = countEffects('runners', runners, observe)
   const layout = layoutOf(stateDir)
@@ -146,15 +170,19 @@ export function makeScene() {
     claims: countEffects('claims', claims, observe),
     github: fakePort<GitHub>('github', github),
     git: fakePort<Git>('git', git),
+    leftovers: countEffects('leftovers', openLeftovers(stateDir), observe),
     layout,
     settings: SETTINGS,
     prepareStart: () => observed.prepareStart(),
     startRunner: (claim, runId) => observed.startRunner(claim, runId),
     endLeftovers: (runner) => observed.endLeftovers(runner),
+    endOwner: async (key, owner) => observed.endOwner(key, owner),
+    cancelWorker: (runId) => observed.cancelWorker(runId),
     newRunId: () => `01ARZ3NDEKTSV4RRFFQ69G5F${String(++runs).padStart(2, '0')}`,
     lastAnswer: () => ({ status: null, rate: null }),
     build: '/build',
     deadlineAt: START + 100_000,
+    signal: leaving.signal,
   }
   return {
     root,
@@ -172,6 +200,8 @@ export function makeScene() {
     /** Runs whose runner was started, and pids of runners that were ended. */
     started,
     ended,
+    cancelled,
+    leaving,
     fail: (crossing: string, thrown: () => unknown) => failures.set(crossing, thrown),
     mend: () => failures.clear(),
     advance: (ms: number) => {

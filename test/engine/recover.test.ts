@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { countEffects, type Effect } from '../../daemon/core/effects.ts'
 import { fault } from '../../daemon/core/fault.ts'
@@ -125,15 +125,19 @@ describe('a run that the queue has left behind', () => {
 })
 
 describe('trouble with one run', () => {
-  test('an unreadable journal is told, changes nothing, and stops no other', async () => {
+  test('an unreadable journal is a case for a human, is left as it is, and stops no other', async () => {
     await scene().put(entryOf(7, running()), entryOf(8, running(OTHER_RUN)))
     scene().leave({ stage: 'publishing' }, false)
     writeFileSync(scene().layout.run(RUN).journal, '{')
     scene().leave({ stage: 'owned', runId: OTHER_RUN, key: { ...KEY, number: 8 } }, false)
     const { adopted, problems } = await recover(scene().ports)
-    expect(adopted).toEqual([OTHER_RUN])
-    expect(problems).toMatchObject([{ where: 'Acme/Widgets#7', thrown: { code: 'state/corrupt' } }])
-    expect(scene().entry(7)?.phase).toBe('in_progress')
+    expect([adopted, problems]).toEqual([[OTHER_RUN], []])
+    expect(scene().entry(7)).toMatchObject({
+      phase: 'needs_attention',
+      lastError: { code: 'state/corrupt' },
+    })
+    expect(readFileSync(scene().layout.run(RUN).journal, 'utf8')).toBe('{')
+    expect(scene().claims.isHeld(KEY)).toBe(false)
   })
 
   test.each([
@@ -156,6 +160,78 @@ describe('trouble with one run', () => {
     scene().leave({ stage: 'owned' }, false)
     scene().advance(100_000)
     expect(await recover(scene().ports)).toEqual(NOTHING)
+  })
+})
+
+describe('a claim that is held too long', () => {
+  const overdue = { runner: SELF, ownedUntil: toTimestamp(START) }
+
+  test.each(STAGES)(
+    '%s: its owner is ended, and the run goes on as after a death',
+    async (stage) => {
+      const isAdopted = stage !== 'starting' && stage !== 'settled'
+      await scene().put(entryOf(7, running()))
+      scene().leave({ ...overdue, stage }, true)
+      expect(await recover(scene().ports)).toEqual(NOTHING)
+      scene().advance(1)
+      expect(await summary()).toEqual(isAdopted ? ADOPTED : REQUEUED)
+      expect(scene().ended[0]).toBe(SELF.pid)
+    },
+  )
+
+  test('an owner that cannot be ended is told of, and nobody else acts', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ ...overdue, stage: 'publishing' }, true)
+    scene().advance(1)
+    const ports = { ...scene().ports, endOwner: async () => false }
+    const { adopted, problems } = await recover(ports)
+    expect(adopted).toEqual([])
+    expect(problems).toMatchObject([{ thrown: { code: 'sys/unkillable' } }])
+    expect(scene().entry(7)?.phase).toBe('in_progress')
+  })
+
+  test('of a runner that was stopped before its first word only the claim tells', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'starting', ownedUntil: toTimestamp(START) }, true)
+    scene().advance(1)
+    expect(await summary()).toEqual(REQUEUED)
+  })
+})
+
+describe('a run that is taken over', () => {
+  test('again and again without coming further ends with a human, its worker stopped, its work kept', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'launching' }, false)
+    for (let adoption = 1; adoption <= LIMITS.adoptions; adoption += 1) {
+      expect(await summary()).toEqual(ADOPTED)
+      scene().die(RUN)
+    }
+    expect(await summary()).toEqual({ ...REQUEUED, phase: 'needs_attention' })
+    expect(scene().entry(7)?.lastError?.code).toBe('run/no-progress')
+    expect(stored()).toMatchObject({ stage: 'settled', endedIn: 'launching' })
+    expect(scene().cancelled).toEqual([RUN])
+    expect(await recover(scene().ports)).toEqual(NOTHING)
+  })
+
+  test('its outcome, once decided, is told even when no runner lives long enough to', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'ended', outcome: OUTCOME, adoptions: LIMITS.adoptions }, false)
+    expect(await summary()).toEqual({ ...REQUEUED, phase: 'awaiting_review' })
+  })
+
+  test('a write its dead runner had begun is over then: the settle time counts from there', async () => {
+    const intent = {
+      stage: 'pushed',
+      attempt: 1,
+      serverTime: toTimestamp(START),
+      deadlineAt: toTimestamp(START + 300_000),
+      bootId: 'boot',
+    } as const
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'publishing', runner: SELF, intent }, false)
+    scene().advance(10_000)
+    await recover(scene().ports)
+    expect(stored()?.intent).toEqual({ ...intent, deadlineAt: toTimestamp(START + 10_000) })
   })
 })
 

@@ -9,9 +9,26 @@ import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
 import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
 import type { RunSettings } from '../../daemon/engine/settings.ts'
-import { JOURNAL, POLICY, PUSH_MS, publicationOf, RUN, US } from '../publish/publish-scene.ts'
+import {
+  JOURNAL,
+  POLICY,
+  PUSH_MS,
+  publicationOf,
+  RUN,
+  STEP_MS,
+  US,
+} from '../publish/publish-scene.ts'
 import { fakePort, makeWorld } from '../publish/publish-world.ts'
-import { AT, entryOf, RETRY, running, type Scene, SELF, useScene } from './engine-scene.ts'
+import {
+  AT,
+  CIRCUITS,
+  entryOf,
+  RETRY,
+  running,
+  type Scene,
+  SELF,
+  useScene,
+} from './engine-scene.ts'
 
 // One claimed run over the real store and claims, with the world of the publish tests as its GitHub and a
 // worker that needs no process.
@@ -42,8 +59,12 @@ export const UNCHANGED: CapturedTree = { ...CHANGE, changes: [] }
 const SETTINGS: RunSettings = {
   triggers: { code: '🤖 auto-fix', investigation: '🤖 auto-look' },
   retry: RETRY,
+  circuits: CIRCUITS,
   policy: POLICY,
+  existingPull: 'skip',
+  archivesTrees: false,
   pushTimeoutMs: PUSH_MS,
+  stepMs: STEP_MS,
   worker: {
     command: ['/bin/sh'],
     instruction: '',
@@ -104,7 +125,7 @@ export function makeRun(scene: Scene) {
     watch: async (_, watching) => {
       executorCalls.push('watch')
       watching?.onHeartbeat?.()
-      if (worker.launches === 0) return { kind: 'vanished', workerStarted: false }
+      if (worker.launches === 0) return { kind: 'vanished', launched: false, workerStarted: false }
       return worker.ends.shift() ?? exited()
     },
     sweep: async () => {

@@ -2,7 +2,10 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { SupervisionEnd } from '../../daemon/core/executor.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { JOURNAL, RUN, START } from '../publish/publish-scene.ts'
+import { fault } from '../../daemon/core/fault.ts'
+import type { TimelineEvent } from '../../daemon/core/ports.ts'
+import { JOURNAL, RUN, START, timelineEvent } from '../publish/publish-scene.ts'
+import { AT } from './engine-scene.ts'
 import { exited, RESULT, UNCHANGED, useRun } from './run-scene.ts'
 
 const run = useRun()
@@ -35,6 +38,7 @@ describe('a run from its claim to its end', () => {
       actorId: 1,
       createdAt: START,
       label,
+      pull: null,
     })
     run().world.timeline.push(
       labeled(5, '🤖 auto-fix'),
@@ -111,8 +115,116 @@ describe('a run from its claim to its end', () => {
   })
 })
 
+describe('what on GitHub keeps a run from being published', () => {
+  const closing = (isOpen = true, body = 'Fixes #7'): TimelineEvent => ({
+    ...timelineEvent('closed', { kind: 'cross-referenced', actor: 'bob', actorId: 5 }),
+    pull: { repository: null, number: 5, isOpen, author: 'bob', title: 'mend it', body },
+  })
+
+  test('an open pull request that closes the issue: no worker is paid, and it is named', async () => {
+    run().world.timeline.push(closing())
+    await run().at('starting')
+    await run().carry()
+    expect([run().entry()?.phase, run().worker.launches]).toEqual(['skipped', 0])
+    expect(run().entry()?.lastError).toMatchObject({
+      code: 'issue/has-pull',
+      message: expect.stringContaining('Acme/Widgets#5 by bob'),
+    })
+    expect(run().treeExists()).toBe(false)
+  })
+
+  test('one that came while the worker ran: nothing is pushed, and the work is kept', async () => {
+    await run().at('launching')
+    run().world.timeline.push(closing())
+    await run().carry()
+    expect([run().entry()?.phase, run().world.done]).toEqual(['skipped', []])
+    expect(run().treeExists()).toBe(true)
+  })
+
+  test.each([
+    ['it is closed', closing(false), 'skip'],
+    ['it only mentions the issue', closing(true, 'See #7'), 'skip'],
+    ['existing_pr is ignore', closing(), 'ignore'],
+  ] as const)('but not when %s', async (_, event, existingPull) => {
+    run().world.timeline.push(event)
+    await run().at('starting')
+    await run().carry({ settings: { ...run().settings, existingPull } })
+    expect(run().entry()?.phase).toBe('awaiting_review')
+  })
+
+  test('a foreign commit on its branch: told in one comment, nothing overwritten, a human decides', async () => {
+    run().world.branches.set(JOURNAL.branch, 'f'.repeat(40))
+    await run().at('publishing')
+    await run().carry()
+    expect(run().world.done).toEqual(['createComment'])
+    expect(run().world.comments[0]?.body).toContain('f'.repeat(40))
+    expect(run().entry()).toMatchObject({
+      phase: 'needs_attention',
+      blocked: { source: 'git/foreign-branch' },
+    })
+    expect([run().treeExists(), run().world.issue.isOpen]).toEqual([true, true])
+  })
+
+  test('even that is not said when it would hold a forbidden word', async () => {
+    run().world.branches.set(JOURNAL.branch, 'f'.repeat(40))
+    const policy = { ...run().settings.policy, forbiddenStrings: ['overwritten'] }
+    await run().at('publishing')
+    await run().carry({ settings: { ...run().settings, policy } })
+    expect([run().world.done, run().entry()?.phase]).toEqual([[], 'needs_attention'])
+  })
+})
+
+describe('what a run tells about its surroundings', () => {
+  const circuits = () => run().scene.ports.store.readQueue().circuits
+  const failed = { failures: 2, until: AT, lastError: { code: 'git/failed', message: 'm', at: AT } }
+  const withCircuits = async (): Promise<void> => {
+    await run().scene.ports.store.changeQueue((queue) => ({
+      state: {
+        ...queue,
+        circuits: { 'repository:acme/widgets': failed, 'provider:github': failed },
+      },
+      value: null,
+    }))
+  }
+
+  test('a failure to fetch counts for its repository', async () => {
+    await run().at('owned')
+    run().git.fetchBase = () => Promise.reject(fault('git/failed', { operation: 'fetch' }))
+    await run().carry()
+    expect(circuits()).toMatchObject({ 'repository:acme/widgets': { failures: 1 } })
+  })
+
+  test('a publication that has to wait counts for GitHub', async () => {
+    await run().at('publishing')
+    run().world.fail('createPull', 'refused')
+    run().github.createPullRequest = () =>
+      Promise.reject(fault('github/failed', { status: 502, effect: 'none' }))
+    expect((await run().carry()).kind).toBe('waiting')
+    expect(circuits()).toMatchObject({ 'provider:github': { failures: 1 } })
+  })
+
+  test('an end that shows that all works closes both', async () => {
+    await run().at('starting')
+    await withCircuits()
+    await run().carry()
+    expect(circuits()).toEqual({})
+  })
+
+  test('a worker that fails shows it too', async () => {
+    run().worker.ends.push(exited({ exitCode: 1 }))
+    await run().at('owned')
+    await withCircuits()
+    await run().carry()
+    expect([run().entry()?.attempts, circuits()]).toEqual([1, {}])
+  })
+})
+
 describe('what the end of a worker means for the issue', () => {
-  const vanished = (workerStarted: boolean): SupervisionEnd => ({ kind: 'vanished', workerStarted })
+  const vanished = (workerStarted: boolean, launched = true): SupervisionEnd => ({
+    kind: 'vanished',
+    launched,
+    workerStarted,
+  })
   const failed = { status: 'failure', summary: 'no\nway' }
 
   test.each<[string, SupervisionEnd, object | null, string, number, string | null]>([
@@ -175,6 +287,14 @@ describe('what the end of a worker means for the issue', () => {
       'queued',
       0,
       'worker/supervisor-failed',
+    ],
+    [
+      'the runner died before it launched one',
+      vanished(false, false),
+      RESULT,
+      'queued',
+      0,
+      'worker/interrupted',
     ],
     [
       'the supervisor vanished, and there is a result',

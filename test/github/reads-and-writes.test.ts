@@ -136,12 +136,27 @@ describe('how the rest is read', () => {
         user: { login: 'bob', id: 2 },
         submitted_at: '2026-01-03T00:00:00Z',
       },
-      { event: 'cross-referenced', actor: null, created_at: '2026-01-04T00:00:00Z' },
+      {
+        event: 'cross-referenced',
+        actor: null,
+        created_at: '2026-01-04T00:00:00Z',
+        source: {
+          issue: {
+            number: 9,
+            state: 'open',
+            title: 'mend',
+            body: 'Fixes #7',
+            user: { login: 'bob' },
+            repository_url: 'https://api.github.com/repos/octo/other',
+            pull_request: {},
+          },
+        },
+      },
       { id: 5, event: 'a-new-kind' },
       17,
     ])
     const { value } = await open().timeline(ISSUE)
-    const none = { id: 0, actor: null, actorId: null, label: null }
+    const none = { id: 0, actor: null, actorId: null, label: null, pull: null }
     expect(value).toEqual([
       {
         id: 1,
@@ -150,10 +165,23 @@ describe('how the rest is read', () => {
         actorId: 1,
         createdAt: at('2026-01-01'),
         label: 'bot',
+        pull: null,
       },
       { ...none, kind: 'committed', createdAt: at('2026-01-02') },
       { ...none, id: 3, kind: 'reviewed', actor: 'bob', actorId: 2, createdAt: at('2026-01-03') },
-      { ...none, kind: 'cross-referenced', createdAt: at('2026-01-04') },
+      {
+        ...none,
+        kind: 'cross-referenced',
+        createdAt: at('2026-01-04'),
+        pull: {
+          repository: { owner: 'octo', name: 'other' },
+          number: 9,
+          isOpen: true,
+          author: 'bob',
+          title: 'mend',
+          body: 'Fixes #7',
+        },
+      },
       { ...none, id: 5, kind: 'a-new-kind', createdAt: 0 },
       { ...none, kind: 'unknown', createdAt: 0 },
     ])

@@ -26,6 +26,7 @@ const EFFECTS: Readonly<Record<PublishPlan, readonly WriteName[]>> = {
   code: ['push', 'createPull', 'createComment', 'removeLabel', 'close'],
   findings: ['createComment', 'removeLabel', 'close'],
   'no-changes': ['createComment'],
+  notice: ['createComment'],
 }
 const PLANS = Object.keys(EFFECTS) as readonly PublishPlan[]
 
@@ -90,11 +91,11 @@ async function expectOnce(world: World, plan: PublishPlan, crashes: readonly Cra
     count(pulls, 'createPull'),
     count(comments, 'createComment'),
     timeline.length,
-  ]).toEqual([true, true, true, plan === 'no-changes' ? 0 : 2])
+  ]).toEqual([true, true, true, EFFECTS[plan].includes('close') ? 2 : 0])
   expect(issue).toEqual(
-    plan === 'no-changes'
-      ? { labels: ['bug', expect.any(String)], isOpen: true }
-      : { labels: ['bug'], isOpen: false },
+    EFFECTS[plan].includes('close')
+      ? { labels: ['bug'], isOpen: false }
+      : { labels: ['bug', expect.any(String)], isOpen: true },
   )
   expect(journal).toMatchObject({ intent: null, publication: publicationOf(plan) })
   const markers = Object.keys(journal?.markers ?? {})

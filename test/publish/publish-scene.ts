@@ -13,6 +13,7 @@ export const COMMIT = 'c'.repeat(40)
 export const SETTLE_MS = 120_000
 /** How long a push may take here; every other write ends within 30 s. */
 export const PUSH_MS = 600_000
+export const STEP_MS = 600_000
 
 export const POLICY: PublishPolicy = {
   forbiddenStrings: [],
@@ -36,6 +37,7 @@ export const JOURNAL: Journal = {
   build: '/build',
   createdAt: toTimestamp(START),
   epoch: 1,
+  adoptions: 0,
   stage: 'publishing',
   branch: 'automation/issue-7-r',
   base: { storePath: '/store', branch: 'develop', oid: 'b'.repeat(40) },
@@ -44,12 +46,14 @@ export const JOURNAL: Journal = {
   label: '🤖️ Auto-Fix',
   labeledEventId: 5,
   runner: null,
+  ownedUntil: null,
   publication: null,
   markers: {},
   intent: null,
   notBefore: null,
   trouble: null,
   outcome: null,
+  endedIn: null,
 }
 
 export const MARKER = {
@@ -57,6 +61,7 @@ export const MARKER = {
   completion: `<!-- automation-run:${RUN} kind:completion generation:2 -->`,
   findings: `<!-- automation-run:${RUN} kind:findings generation:2 -->`,
   'no-changes': `<!-- automation-run:${RUN} kind:no-changes generation:2 -->`,
+  notice: `<!-- automation-run:${RUN} kind:notice generation:2 -->`,
 } as const
 
 export function publicationOf(plan: Publication['plan']): Publication {
@@ -108,5 +113,6 @@ export const timelineEvent = (
   actorId: US.id,
   createdAt: START,
   label: kind === 'unlabeled' ? JOURNAL.label : null,
+  pull: null,
   ...change,
 })

@@ -19,10 +19,10 @@ import {
   JOURNAL,
   POLICY,
   PUSH_MS,
+  STEP_MS,
   publicationOf,
   pull,
   REPOSITORY_ID,
-  RUN,
   START,
   timelineEvent,
   US,
@@ -143,6 +143,13 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
       write('createComment', () => comments.push(made))
       return made
     },
+    deleteComment: async (_, id) => {
+      asked.push('deleteComment')
+      comments.splice(
+        comments.findIndex((each) => each.id === id),
+        1,
+      )
+    },
     removeLabel: async (_, label) => {
       const event = timelineEvent('unlabeled', { createdAt: wholeSecond(), label })
       write('removeLabel', () => {
@@ -176,6 +183,12 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
   const ports: PublishPorts = { git, github, journals, claim, clock, log, bootId: 'boot' }
   return {
     ports,
+    /** The journal a run begins with, unless there is one. */
+    begin: (journal: Journal): Journal => {
+      const text = files.get(journal.runId) ?? JSON.stringify(journal)
+      files.set(journal.runId, text)
+      return JSON.parse(text) as Journal
+    },
     issue,
     branches,
     pulls,
@@ -234,10 +247,11 @@ export async function publish(
 ): Promise<Tried> {
   const publication = publicationOf(options.plan ?? 'code')
   const ports = options.ports ?? world.ports
-  const journal = ports.journals.read(RUN) ?? { ...JOURNAL, publication, ...start }
+  const journal = world.begin({ ...JOURNAL, publication, ...start })
   const settings = {
     policy: { ...POLICY, ...options.policy },
     pushTimeoutMs: PUSH_MS,
+    stepMs: STEP_MS,
     withdrawn: options.withdrawn ?? (async () => null),
   }
   try {

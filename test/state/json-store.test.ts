@@ -309,7 +309,7 @@ describe('what counts as corrupt', () => {
   test('corrupt metadata does not hide the queue', async () => {
     await addEntry(scene.writer())
     scene.write('state_meta.json', 'x')
-    expect(scene.reader().readQueue()).toEqual({ entries: { [ID]: ENTRY } })
+    expect(scene.reader().readQueue()).toEqual({ ...EMPTY_QUEUE, entries: { [ID]: ENTRY } })
     expect(thrownBy(() => scene.reader().readMeta())).toMatchObject({ code: 'state/corrupt' })
   })
 

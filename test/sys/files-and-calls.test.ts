@@ -526,3 +526,59 @@ describe('a process at its n-th effect', () => {
     ])
   })
 })
+
+describe('leaving before the work is done', () => {
+  let program: ReturnType<typeof bundleFixture>
+  let actors: ReturnType<typeof actorsOf>
+
+  beforeAll(() => {
+    program = bundleFixture('sys-actor')
+    actors = actorsOf(program.path)
+  })
+  afterEach(() => actors.endAll())
+  afterAll(() => program.remove())
+
+  const ready = async (...args: readonly string[]) => {
+    const actor = actors.start(['drain', ...args])
+    await waitUntil('it is ready', () => actor.said().includes('ready'))
+    return actor
+  }
+
+  test('when the time is over: exit code 1, and a line that says so', async () => {
+    const actor = actors.start(['leave-after', '50', 'out of time'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let told = ''
+    actor.process.stderr?.on('data', (chunk: Buffer) => {
+      told += chunk.toString()
+    })
+    await actor.ended()
+    expect([actor.process.exitCode, told]).toEqual([1, 'out of time\n'])
+  })
+
+  test.each(['SIGINT', 'SIGTERM'] as const)(
+    'the first %s asks; when it takes too long, it leaves',
+    async (signal) => {
+      const actor = await ready('50')
+      actor.process.kill(signal)
+      expect(await actor.ended()).toBe('ready\nasked\n')
+      expect(actor.process.exitCode).toBe(0)
+    },
+  )
+
+  test('the second leaves at once', async () => {
+    const actor = await ready('60000')
+    actor.process.kill('SIGTERM')
+    await waitUntil('it was asked', () => actor.said().includes('asked'))
+    actor.process.kill('SIGINT')
+    await actor.ended()
+    expect(actor.process.exitCode).toBe(0)
+  })
+
+  test('afterwards signals mean what they always mean', async () => {
+    const actor = await ready('60000', 'stopped')
+    actor.process.kill('SIGTERM')
+    expect(await actor.ended()).toBe('ready\n')
+    expect(actor.process.signalCode).toBe('SIGTERM')
+  })
+})

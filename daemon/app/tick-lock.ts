@@ -1,0 +1,80 @@
+import { fault } from '../core/fault.ts'
+import { LIMITS } from '../core/limits.ts'
+import type { Clock } from '../core/ports.ts'
+import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
+import type { StateLayout } from '../state/layout.ts'
+import { endLockHolder } from '../sys/end-lock-holder.ts'
+import { readFileBounded } from '../sys/files.ts'
+import { type KernelLock, tryLock, waitForLock } from '../sys/kernel-lock.ts'
+import { ownIdentity, type ProcessIdentity } from '../sys/process-identity.ts'
+
+/** How long a command waits for a tick that is planning (design §5). */
+const MAINTENANCE_WAIT_MS = 30_000
+/** A process beyond its time by this much is stopped or wedged. */
+const GRACE_MS = 10_000
+
+type Parts = Readonly<{ clock: Clock; layout: StateLayout }>
+
+/**
+ * The lock that lets one process plan. A holder that has it longer than it may is ended first, so that
+ * one stopped tick does not starve all later ones (case C39). null = another one is planning.
+ * Faults: sys/io, sys/native-unavailable.
+ */
+export async function takeTickLock(parts: Parts): Promise<KernelLock | null> {
+  const { clock, layout } = parts
+  const lock = tryLock(layout.tickLock) ?? (await takeFromWedged(parts))
+  lock?.writeNote(noteOf(clock.now()))
+  return lock
+}
+
+/**
+ * The same for a command that changes what ticks plan with; it waits for one that is planning.
+ * Faults: state/lock-busy, sys/io, sys/native-unavailable.
+ */
+export async function waitForTickLock(parts: Parts): Promise<KernelLock> {
+  const taken = await takeTickLock(parts)
+  if (taken !== null) return taken
+  const lock = await waitForLock(parts.clock, parts.layout.tickLock, MAINTENANCE_WAIT_MS)
+  lock.writeNote(noteOf(parts.clock.now()))
+  return lock
+}
+
+async function takeFromWedged({ clock, layout }: Parts): Promise<KernelLock | null> {
+  const note = readNote(layout.tickLock)
+  if (note === null || !isOver(note.until, clock.now())) return null
+  if (!(await endLockHolder(clock, layout.tickLock, note.holder))) {
+    throw fault('state/lock-busy', { path: layout.tickLock, seconds: LIMITS.tickMs / 1000 })
+  }
+  return tryLock(layout.tickLock)
+}
+
+/** A time too far ahead shows that the clock was set back; such a holder is not waited for either. */
+function isOver(until: string, now: number): boolean {
+  const at = plausibleWait(until, now, LIMITS.tickMs)
+  return at === null || now > at + GRACE_MS
+}
+
+type Note = Readonly<{ holder: ProcessIdentity; until: string }>
+
+function noteOf(now: number): string {
+  const note: Note = { holder: ownIdentity(), until: toTimestamp(now + LIMITS.tickMs) }
+  return `${JSON.stringify(note)}\n`
+}
+
+/** null = not written yet, or not by us: its holder is given the benefit of the doubt. */
+function readNote(path: string): Note | null {
+  const text = readFileBounded(path, LIMITS.claimBytes)?.toString('utf8') ?? ''
+  let note: Partial<Note>
+  try {
+    note = JSON.parse(text) as Partial<Note>
+  } catch {
+    return null
+  }
+  const { holder, until } = note
+  const isWhole = typeof until === 'string' && !Number.isNaN(Date.parse(until))
+  const isProcess =
+    typeof holder === 'object' &&
+    [holder.pid, holder.startTicks, holder.session].every(Number.isSafeInteger) &&
+    typeof holder.bootId === 'string'
+  return isWhole && isProcess ? { holder, until } : null
+}

@@ -1,0 +1,158 @@
+import type { FaultCode } from './fault-catalogue.ts'
+import { type IssueKey, repositoryId, repositoryOf } from './issue-key.ts'
+import type { Circuit, Circuits, QueueEntry, RecordedError } from './queue.ts'
+import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
+
+// Circuits keep paid work from being started into surroundings that are known to fail (design §6, R§4.8
+// corrected). Looking stays free: polls go on, and work that is paid for is never held back.
+
+/** What a circuit keeps back in each state. */
+export const CIRCUIT_STATES = {
+  closed: { meaning: 'nothing failed lately; work is begun' },
+  waiting: { meaning: 'fewer failures in a row than the threshold; the next run waits a little' },
+  open: { meaning: 'too many in a row; nothing is begun until the interval is over' },
+  'half-open': {
+    meaning: 'the interval is over; one run tries, and its end closes it or opens it anew',
+  },
+} as const satisfies Record<string, { meaning: string }>
+
+export type CircuitState = keyof typeof CIRCUIT_STATES
+
+/** What fails for one repository alone, and what fails for all of them. */
+export const CIRCUIT_SCOPES = {
+  repository: { meaning: 'the clone, the store or the remote of one repository' },
+  provider: { meaning: 'GitHub itself' },
+} as const satisfies Record<string, { meaning: string }>
+
+export type CircuitScope = keyof typeof CIRCUIT_SCOPES
+
+/** `circuit_failure_threshold`, `circuit_backoff_seconds`, `circuit_open_interval_seconds`. */
+export type CircuitPolicy = Readonly<{
+  threshold: number
+  /** The wait after the first, second … failure below the threshold; the last one repeats. */
+  backoffSeconds: readonly number[]
+  openSeconds: number
+}>
+
+/** Which circuit a fault says something about; faults that are not here say nothing about either. */
+const SCOPES: Readonly<Partial<Record<FaultCode, CircuitScope>>> = {
+  'github/unreachable': 'provider',
+  'github/failed': 'provider',
+  'github/bad-answer': 'provider',
+  'github/not-found': 'repository',
+  'git/failed': 'repository',
+  'git/no-default-branch': 'repository',
+  'git/store-damaged': 'repository',
+  'clone/missing': 'repository',
+  'clone/not-a-repository': 'repository',
+  'clone/wrong-origin': 'repository',
+  'clone/no-origin': 'repository',
+}
+
+/** Ends of a run that tell nothing about its surroundings. */
+const NEUTRAL: ReadonlySet<string> = new Set([
+  'rate-limited',
+  'interrupted',
+  'not-started',
+  'infrastructure-failed',
+])
+
+/** The name under which a circuit is stored and shown: `provider:github`, `repository:owner/name`. */
+export function circuitId(scope: CircuitScope, key: IssueKey): string {
+  return scope === 'provider' ? 'provider:github' : `repository:${repositoryId(repositoryOf(key))}`
+}
+
+/** A circuit after one more failure of its scope; unchanged when the fault tells nothing about one. */
+export function afterFailure(
+  circuits: Circuits,
+  key: IssueKey,
+  error: Readonly<{ code: string; message: string }>,
+  now: number,
+  policy: CircuitPolicy,
+): Circuits {
+  const scope = scopeOf(error.code)
+  if (scope === null) return circuits
+  const id = circuitId(scope, key)
+  const failures = (circuits[id]?.failures ?? 0) + 1
+  const until = toTimestamp(now + waitSeconds(failures, policy) * 1000)
+  const at = toTimestamp(now)
+  const { code, message } = error
+  return { ...circuits, [id]: { failures, until, lastError: { code, message, at } } }
+}
+
+/**
+ * The circuits after a run of this issue has ended. An end that shows working surroundings closes both;
+ * that the worker failed is one of these. Circuits nobody has used for a day are dropped.
+ */
+export function afterRunEnd(
+  circuits: Circuits,
+  key: IssueKey,
+  event: Readonly<{ on: string; error?: RecordedError }>,
+  now: number,
+  policy: CircuitPolicy,
+): Circuits {
+  const { error } = event
+  if (error !== undefined && scopeOf(error.code) !== null) {
+    return afterFailure(circuits, key, error, now, policy)
+  }
+  if (NEUTRAL.has(event.on)) return circuits
+  const closed = [circuitId('repository', key), circuitId('provider', key)]
+  const kept = Object.entries(circuits).filter(
+    ([id, { until }]) => !closed.includes(id) && now - fromTimestamp(until) < FORGOTTEN_MS,
+  )
+  return kept.length === Object.keys(circuits).length ? circuits : Object.fromEntries(kept)
+}
+
+const FORGOTTEN_MS = 24 * 3_600_000
+
+/** Until when a circuit keeps runs back (milliseconds; null = it does not), and its state for people. */
+export function judgeCircuit(
+  circuit: Circuit | undefined,
+  now: number,
+  policy: CircuitPolicy,
+): Readonly<{ state: CircuitState; until: number | null }> {
+  if (circuit === undefined) return { state: 'closed', until: null }
+  const isTripped = circuit.failures >= policy.threshold
+  const longestMs = waitSeconds(circuit.failures, policy) * 1000
+  const until = plausibleWait(circuit.until, now, longestMs)
+  if (until !== null && until > now) return { state: isTripped ? 'open' : 'waiting', until }
+  return { state: isTripped ? 'half-open' : 'closed', until: null }
+}
+
+/**
+ * Until when the circuits of an issue keep its run back, in milliseconds; null = it may start. A half-open
+ * circuit admits one run at a time: while one that was started since is at work, the answer is `now`.
+ * @param atWork the entries in progress
+ */
+export function heldBackUntil(
+  circuits: Circuits,
+  atWork: readonly QueueEntry[],
+  key: IssueKey,
+  now: number,
+  policy: CircuitPolicy,
+): number | null {
+  const scopes: readonly CircuitScope[] = ['repository', 'provider']
+  const waits = scopes.flatMap((scope) => {
+    const id = circuitId(scope, key)
+    const circuit = circuits[id]
+    if (circuit === undefined) return []
+    const { state, until } = judgeCircuit(circuit, now, policy)
+    if (until !== null) return [until]
+    const isTried = atWork.some(
+      (entry) => circuitId(scope, entry.key) === id && entry.updatedAt >= circuit.until,
+    )
+    return state === 'half-open' && isTried ? [now] : []
+  })
+  return waits.length === 0 ? null : Math.max(...waits)
+}
+
+function scopeOf(code: string): CircuitScope | null {
+  const scopes: Readonly<Record<string, CircuitScope | undefined>> = SCOPES
+  return Object.hasOwn(scopes, code) ? (scopes[code] ?? null) : null
+}
+
+function waitSeconds(failures: number, policy: CircuitPolicy): number {
+  if (failures >= policy.threshold) return policy.openSeconds
+  const { backoffSeconds } = policy
+  return backoffSeconds[Math.min(failures, backoffSeconds.length) - 1] ?? 0
+}

@@ -1,0 +1,35 @@
+import { type IssueKey, type RepositoryName, repositoryId, repositoryOf } from './issue-key.ts'
+import type { ReferringPull, TimelineEvent } from './ports.ts'
+
+// Which pull requests close an issue: GitHub acts on a keyword followed by a reference in the text of a pull
+// request (GitHub docs, "Linking a pull request to an issue using a keyword").
+
+const KEYWORD = String.raw`(?<![A-Za-z0-9_])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+`
+const REFERENCE = String.raw`(?:(?<slug>[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})?#|GH-|https?:\/\/[^\s/]{1,253}\/(?<path>[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})\/(?:issues|pull)\/)(?<number>\d{1,10})(?!\d)`
+const CLOSING = new RegExp(KEYWORD + REFERENCE, 'gi')
+
+/** Code and comments, where GitHub does not look. Linear: each part ends at its first end mark. */
+const UNREAD = /```[^`]*```|~~~[^~]*~~~|`[^`\n]*`|<!--[^>]*-->/g
+
+/**
+ * Whether a text closes an issue once it is merged.
+ * @param home where the text stands; a reference without a repository means that one
+ */
+export function closesIssue(text: string, home: RepositoryName, key: IssueKey): boolean {
+  const wanted = repositoryId(repositoryOf(key))
+  return [...text.replaceAll(UNREAD, ' ').matchAll(CLOSING)].some(({ groups = {} }) => {
+    const named = groups['slug'] ?? groups['path'] ?? repositoryId(home)
+    return Number(groups['number']) === key.number && named.toLowerCase() === wanted
+  })
+}
+
+/** The first open pull request, by anybody, that an issue's timeline shows to close it; null = none. */
+export function openPullClosing(
+  timeline: readonly TimelineEvent[],
+  key: IssueKey,
+): ReferringPull | null {
+  const pulls = timeline.flatMap(({ pull }) => (pull?.isOpen ? [pull] : []))
+  const closes = (pull: ReferringPull): boolean =>
+    closesIssue(`${pull.title}\n\n${pull.body}`, pull.repository ?? repositoryOf(key), key)
+  return pulls.find(closes) ?? null
+}

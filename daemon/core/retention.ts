@@ -1,0 +1,168 @@
+import type { RepositoryName } from './issue-key.ts'
+import type { Journal } from './journal.ts'
+import { PHASES, type QueueEntry } from './queue.ts'
+import { resumableStage } from './resume.ts'
+import { fromTimestamp } from './timestamp.ts'
+
+// How long what runs leave behind is kept, and why. Looks at nothing: facts go in, verdicts come out.
+
+/** How long things are kept, in milliseconds. */
+export type RetentionPolicy = Readonly<{
+  /** `run_retention_days`. */
+  runMs: number
+  /** `worktree_gc_older_than_days`; null = `worktree_gc_disabled`: no tree is removed by itself. */
+  treeMs: number | null
+  /** `attic_retention_days`. */
+  atticMs: number
+}>
+
+/** What may be left over under the state directory. */
+export const LEFTOVER_KINDS = {
+  temporary: { meaning: 'a file in the making that its writer did not finish' },
+  tree: { meaning: 'the checkout of a run' },
+  run: { meaning: 'the files of a run: journal, transcript, result, report' },
+  archived: { meaning: 'the tree of a failed attempt, kept aside' },
+  folder: { meaning: 'an empty folder in which trees lay' },
+} as const satisfies Record<string, { meaning: string }>
+
+export type LeftoverKind = keyof typeof LEFTOVER_KINDS
+
+/** One thing that lies there, as its folder shows it. */
+export type Leftover = Readonly<{
+  kind: LeftoverKind
+  path: string
+  runId: string | null
+  repository: RepositoryName | null
+  /** false = a symbolic link or something else lies where a folder belongs. */
+  isPlain: boolean
+  /** Newest change, milliseconds since the epoch. */
+  changedAt: number
+  /** Of a run: what there is of it, best first. */
+  holds: 'journal' | 'files' | 'nothing'
+}>
+
+/** Finds and removes what is left over. Nothing outside the state directory, no link is followed. */
+export type Leftovers = {
+  /** Oldest run first. Faults: sys/io. */
+  list(kind: LeftoverKind): readonly Leftover[]
+  /** Whether a supervisor or a process of a worker still holds a lock of the run. Faults: sys/io. */
+  isInUse(runId: string): boolean
+  /** Anything but a tree, which goes by way of git. Repeatable. Faults: sys/io. */
+  remove(leftover: Leftover): Promise<void>
+}
+
+/** After which time something goes: `leftover` is an hour, the others are configured. */
+type Period = 'never' | 'leftover' | 'tree' | 'run' | 'attic'
+
+/** Nobody works on one file, or makes the folder of one run, for longer. */
+const LEFTOVER_MS = 3_600_000
+
+/**
+ * How a run stands with its issue, and after which time its files and its tree go. Work that is paid for
+ * is kept as long as the run; a tree that only failed until the next attempt, or a day (design §7).
+ */
+// biome-ignore format: a table is read by its rows
+export const STANDINGS = {
+  'at-work': { run: 'never', tree: 'never', reason: 'a process, a claim or an issue in progress has it' },
+  resuming: { run: 'never', tree: 'never', reason: 'its issue waits to go on with it' },
+  previewed: { run: 'never', tree: 'run', reason: 'its report waits for a human' },
+  undecided: { run: 'run', tree: 'run', reason: 'a human may want its work' },
+  current: { run: 'never', tree: 'tree', reason: 'its issue goes on without its tree' },
+  over: { run: 'run', tree: 'tree', reason: 'its issue has ended or has a newer run' },
+  unknown: { run: 'run', tree: 'tree', reason: 'it has no journal' },
+  'half-written': { run: 'leftover', tree: 'tree', reason: 'it was never begun' },
+} as const satisfies Record<string, { run: Period; tree: Period; reason: string }>
+
+export type Standing = keyof typeof STANDINGS
+
+/** What does not depend on a run. */
+const OTHERS = {
+  temporary: { period: 'leftover', reason: 'its writer did not finish it' },
+  folder: { period: 'leftover', reason: 'it is empty' },
+  archived: { period: 'attic', reason: 'it was kept aside for a while' },
+} as const satisfies Record<
+  Exclude<LeftoverKind, 'run' | 'tree'>,
+  { period: Period; reason: string }
+>
+
+/** What is known about the run that a leftover belongs to. One whose journal cannot be read is left alone. */
+type RunFacts = Readonly<{
+  runId: string
+  /** A claim file names it, its issue's claim is held, or one of its own locks is. */
+  isHeld: boolean
+  journal: Journal | null
+  /** Whether there is more of it than its folder; only of one without a journal. */
+  hasFiles: boolean
+  /** Of the issue that the journal names. */
+  entry: QueueEntry | undefined
+}>
+
+/** Phases in which a human looks at what the last run left. */
+const LOOKED_AT: readonly QueueEntry['phase'][] = ['needs_attention', 'failed']
+
+/** How a run stands: the first that holds counts. */
+export function standingOf({ runId, isHeld, journal, hasFiles, entry }: RunFacts): Standing {
+  if (isHeld || entry?.runId === runId) return 'at-work'
+  if (journal === null) return hasFiles ? 'unknown' : 'half-written'
+  if (entry?.resume === runId) return 'resuming'
+  // Nobody goes on with it any more, and nobody has settled it either: `queue reprocess` dropped it.
+  const isDropped = journal.stage !== 'settled' && journal.stage !== 'starting'
+  if (entry?.lastRunId !== runId) return isDropped ? 'undecided' : 'over'
+  if (entry.phase === 'previewed') return 'previewed'
+  if (!PHASES[entry.phase].terminal) return 'current'
+  return LOOKED_AT.includes(entry.phase) || isDropped || isPaidFor(journal) ? 'undecided' : 'over'
+}
+
+/** Its worker had succeeded, and what it made was not published. */
+function isPaidFor(journal: Journal): boolean {
+  const { endedIn } = journal
+  return resumableStage(journal) !== null || endedIn === 'finished' || endedIn === 'publishing'
+}
+
+/** `refuse`: it is not what it should be, is left alone and told about. */
+export type Verdict = Readonly<{ action: 'keep' | 'remove' | 'refuse'; reason: string }>
+
+/**
+ * What becomes of a leftover. One that is exactly as old as its limit goes (R§11.4 row 78).
+ * @param standing of its run; only of runs and trees
+ * @param changedAt the newest change of it, its journal and its issue, milliseconds since the epoch
+ */
+export function judgeLeftover(
+  { kind, isPlain }: Pick<Leftover, 'kind' | 'isPlain'>,
+  standing: Standing,
+  changedAt: number,
+  now: number,
+  policy: RetentionPolicy,
+): Verdict {
+  if (!isPlain) return { action: 'refuse', reason: 'it is a symbolic link or no folder' }
+  const { period, reason } = ruleOf(kind, standing)
+  const isTreeKept = kind === 'tree' && policy.treeMs === null
+  const limitMs = isTreeKept ? Number.POSITIVE_INFINITY : lengthOf(period, policy)
+  return { action: now - changedAt >= limitMs ? 'remove' : 'keep', reason }
+}
+
+function ruleOf(
+  kind: LeftoverKind,
+  standing: Standing,
+): Readonly<{ period: Period; reason: string }> {
+  if (kind !== 'run' && kind !== 'tree') return OTHERS[kind]
+  const { reason, ...periods } = STANDINGS[standing]
+  return { period: periods[kind], reason }
+}
+
+function lengthOf(period: Period, { runMs, treeMs, atticMs }: RetentionPolicy): number {
+  const never = Number.POSITIVE_INFINITY
+  return { never, leftover: LEFTOVER_MS, tree: treeMs ?? never, run: runMs, attic: atticMs }[period]
+}
+
+/**
+ * Whether an entry is old enough to leave the queue. It may then only go when its issue no longer carries
+ * a trigger label: else the next poll would take it for a new one, and it would be paid for again.
+ */
+export function isOldEnough(
+  { phase, updatedAt }: QueueEntry,
+  now: number,
+  { runMs }: RetentionPolicy,
+): boolean {
+  return PHASES[phase].terminal && now - fromTimestamp(updatedAt) >= runMs
+}

@@ -1,0 +1,34 @@
+// Programs we start lead sessions of their own, so that they can be ended with all they start; that is also
+// why they go on when we are killed. They carry a mark by which whoever comes next finds them (P§1).
+
+import { processesWithVariable } from './find-processes.ts'
+import type { ProcessIdentity } from './process-identity.ts'
+import { killIdentity, killSession } from './terminate.ts'
+
+const VARIABLE = 'CADUCEUS_OWNER'
+const MAX_ROUNDS = 20
+
+/** For the environment of a program that acts for this process. */
+export function ownerMark(owner: ProcessIdentity): Readonly<Record<string, string>> {
+  return { [VARIABLE]: valueOf(owner) }
+}
+
+/**
+ * SIGKILLs a process by its identity, its session, and whatever carries its mark; returns how many were
+ * hit. Where the platform does not show others' environments, only the former two are (macOS).
+ */
+export function killOwned(owner: ProcessIdentity): number {
+  let hit = killSession(owner)
+  // What is hit may just have started another; each round needs a living one, so few suffice.
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const left = processesWithVariable(VARIABLE, valueOf(owner))
+    const killed = left.filter((process) => killIdentity(process, 'SIGKILL')).length
+    if (killed === 0) break
+    hit += killed
+  }
+  return hit
+}
+
+function valueOf({ bootId, pid, startTicks }: ProcessIdentity): string {
+  return `${bootId}/${pid}/${startTicks}`
+}
