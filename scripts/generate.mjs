@@ -68,6 +68,11 @@ const TEXTS = [
     make: 'makeConfigurationPage',
   },
   { path: 'docs/lifecycle.md', module: 'scripts/lifecycle-page.ts', make: 'makeLifecyclePage' },
+  {
+    path: 'docs/troubleshooting.md',
+    module: 'scripts/troubleshooting-page.ts',
+    make: 'makeTroubleshootingPage',
+  },
 ]
 
 /** Every generated file: where it is, and how its content is made. */

@@ -1,6 +1,9 @@
 import { join, resolve } from 'node:path'
 import { fault } from '../core/fault.ts'
 import { type Control, connectControl } from '../demo/control-client.ts'
+import { readStarted } from '../executor/run-files.ts'
+import { openJournals } from '../state/journals.ts'
+import { layoutOf } from '../state/layout.ts'
 import {
   ensureDirectory,
   fileStatus,
@@ -8,6 +11,7 @@ import {
   readFileBounded,
   writeFileAtomic,
 } from '../sys/files.ts'
+import { killOwned } from '../sys/owner-mark.ts'
 import { makeTemporaryFolder } from '../sys/paths.ts'
 import { findProgram, runProcess } from '../sys/run-process.ts'
 import { startProcess } from '../sys/start-process.ts'
@@ -34,13 +38,33 @@ export type DemoStage = Readonly<{
   /** For the program under demonstration: its whole world. */
   environment: Readonly<Record<string, string>>
   close: () => void
+  /** Ends whatever is at work for the issue; only for a demo that is interrupted. */
+  endRuns: () => void
 }>
 
 export type DemoStory = Readonly<{
   kind: 'code' | 'investigation'
   mode: 'fix' | 'fail' | 'investigate'
   dryRun: boolean
+  /** Whether the daemon is killed at work, and so has to wait for writes whose effect is unknown. */
+  crash: boolean
 }>
+
+/** Phases in which nothing more happens by itself. */
+export const DEMO_ENDS: readonly string[] = [
+  'awaiting_review',
+  'done',
+  'previewed',
+  'failed',
+  'needs_attention',
+  'skipped',
+]
+
+/**
+ * A write whose effect is unknown is repeated once its time is over and GitHub has had time to show it. The
+ * embedded GitHub shows everything at once, and nobody wants to watch minutes pass.
+ */
+const SHORT_WAITS = { publish_settle_seconds: 1, git_timeout_seconds: 10 }
 
 /** How long git and the project's tests may take here. */
 export const DEMO_TIMEOUT_MS = 60_000
@@ -85,7 +109,7 @@ export async function setDemoStage(
     const clone = join(root, 'projects', DEMO.repository)
     const world = worldOf(root, build, token, story, environment)
     await runGit(['clone', '--quiet', gitPath, clone], root, world)
-    writeFileAtomic(join(root, 'config.yaml'), configuration(root, build, url))
+    writeFileAtomic(join(root, 'config.yaml'), configuration(root, build, url, story))
     return {
       root,
       clone,
@@ -95,10 +119,24 @@ export async function setDemoStage(
       issue: issue.number,
       environment: world,
       close: github.close,
+      endRuns: () => endRuns(join(root, 'state')),
     }
   } catch (thrown) {
     github.close()
     throw thrown
+  }
+}
+
+function endRuns(stateDir: string): void {
+  const journals = openJournals(stateDir)
+  for (const runId of journals.list()) {
+    const journal = journals.read(runId)
+    if (journal === null) continue
+    const { directory } = layoutOf(stateDir).run(runId)
+    const started = readStarted({ runId, directory, treePath: journal.treePath })
+    for (const leader of [journal.runner, started?.supervisor, started?.worker]) {
+      if (leader) killOwned(leader)
+    }
   }
 }
 
@@ -179,7 +217,7 @@ function worldOf(
 }
 
 /** JSON is YAML, so no text needs quoting of our own. */
-function configuration(root: string, build: Build, url: string): string {
+function configuration(root: string, build: Build, url: string, { crash }: DemoStory): string {
   const config = {
     watched_repos: [DEMO.repository],
     api_base: url,
@@ -188,6 +226,7 @@ function configuration(root: string, build: Build, url: string): string {
     worker_command: ['python3', join(build.root, 'plugin-assets', 'worker-bridge.py')],
     max_retries_per_issue: DEMO.attempts,
     retry_backoff_seconds: 1,
+    ...(crash ? SHORT_WAITS : {}),
   }
   return `${JSON.stringify(config, null, 2)}\n`
 }

@@ -1,14 +1,23 @@
 import { join } from 'node:path'
-import { fault } from '../core/fault.ts'
+import { fault, isFault } from '../core/fault.ts'
 import { openJsonStore } from '../state/json-store.ts'
 import { layoutOf } from '../state/layout.ts'
 import { systemClock } from '../sys/clock.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
 import { listDirectory, readFileBounded, removePath } from '../sys/files.ts'
+import { leaveOnSignal } from '../sys/leaving.ts'
 import { runProcess } from '../sys/run-process.ts'
 import { type Build, bundleOf } from './build.ts'
 import {
+  type CrashReport,
+  describeCounts,
+  type Kill,
+  requireExactlyOnce,
+  runThroughCrashes,
+} from './crash-demo.ts'
+import {
   DEMO,
+  DEMO_ENDS,
   DEMO_TIMEOUT_MS,
   type DemoStage,
   type DemoStory,
@@ -22,6 +31,8 @@ export type DemoOptions = Readonly<{
   investigate: boolean
   dryRun: boolean
   fail: boolean
+  /** What the random kills of the daemon's processes follow from; null = it is left alone. */
+  crashSeed: number | null
   /** Folder to keep everything in, or null. */
   keep: string | null
 }>
@@ -34,23 +45,16 @@ export type DemoReport = Readonly<{
   /** Of the project's test on what was published; null when nothing was. */
   testPasses: boolean | null
   keptIn: string | null
-}>
+}> &
+  Partial<CrashReport>
 
 type Tell = (line: string) => void
 
 /** A whole run takes seconds; this only bounds a demo that is stuck. */
 const RUN_TIMEOUT_MS = 120_000
 const LOOK_MS = 100
-
-/** Phases in which nothing more happens by itself. */
-const ENDS: readonly string[] = [
-  'awaiting_review',
-  'done',
-  'previewed',
-  'failed',
-  'needs_attention',
-  'skipped',
-]
+/** How long a demo that is interrupted has for ending what it started. */
+const CLEAN_UP_MS = 10_000
 
 /**
  * The whole job, for real, on this machine alone (README). Tells each step as it happens.
@@ -61,20 +65,29 @@ export async function runDemo(build: Build, options: DemoOptions, tell: Tell): P
   const environment = readEnvironment()
   tell(paint.title('A repository with a failing test, a labelled issue, and an embedded GitHub'))
   const stage = await setDemoStage(build, options.keep, story, environment)
+  let keeps = options.keep !== null
+  const leaving = leaveOnSignal(CLEAN_UP_MS)
   try {
-    return await play(build, stage, story, options, tell)
+    return await play(build, stage, story, options, tell, leaving.signal)
+  } catch (thrown) {
+    // The fault says where everything is kept.
+    if (isFault(thrown) && thrown.code === 'demo/failed') keeps = true
+    throw thrown
   } finally {
+    if (leaving.signal.aborted) stage.endRuns()
+    leaving.stop()
     stage.close()
-    if (options.keep === null) await removePath(stage.root)
-    else tell(`Everything is kept in ${stage.root}`)
+    if (keeps) tell(`Everything is kept in ${stage.root}`)
+    else await removePath(stage.root)
   }
 }
 
-function storyOf({ investigate, dryRun, fail }: DemoOptions): DemoStory {
+function storyOf({ investigate, dryRun, fail, crashSeed }: DemoOptions): DemoStory {
   return {
     kind: investigate ? 'investigation' : 'code',
     mode: fail ? 'fail' : investigate ? 'investigate' : 'fix',
     dryRun,
+    crash: crashSeed !== null,
   }
 }
 
@@ -84,6 +97,7 @@ async function play(
   story: DemoStory,
   options: DemoOptions,
   tell: Tell,
+  signal: AbortSignal,
 ): Promise<DemoReport> {
   const { control, issue, clone } = stage
   const opened = await control('readIssue', { repo: DEMO.repository, number: issue })
@@ -91,30 +105,66 @@ async function play(
   await showTests(stage, clone, tell)
 
   tell(paint.title('The program runs: caduceus run --now --wait'))
-  const phase = await runUntilEnd(build, stage, tell)
+  const kills: Kill[] = []
+  const phase =
+    options.crashSeed === null
+      ? await runUntilEnd(build, stage, tell, signal)
+      : await crashUntilEnd(build, stage, options.crashSeed, kills, tell, signal)
 
-  const report = await showOutcome(stage, story, phase, options, tell)
+  const outcome = await showOutcome(stage, story, phase, options, tell)
   tell(paint.title('Once more: caduceus run --now --wait'))
   const before = await control('listIssues', { repo: DEMO.repository })
-  await runProgram(build, stage, () => undefined)
+  await runProgram(build, stage, () => undefined, signal)
   const after = await control('listIssues', { repo: DEMO.repository })
   if (JSON.stringify(after) !== JSON.stringify(before)) {
     throw fault('demo/failed', { reason: 'a second run changed something', path: stage.root })
   }
   const pulls = after.filter(({ pull }) => pull !== null).length
-  tell(`  nothing changed: ${pulls} pull request(s), ${report.comments} comment(s)`)
-  return report
+  tell(`  nothing changed: ${pulls} pull request(s), ${outcome.comments} comment(s)`)
+  if (options.crashSeed === null) return outcome
+  const counts = await requireExactlyOnce(stage, story, options.crashSeed)
+  tell(paint.title(`After ${kills.length} kills GitHub has, exactly once`))
+  tell(`  ${describeCounts(counts)}`)
+  return { ...outcome, seed: options.crashSeed, kills, counts }
+}
+
+function follow(stage: DemoStage, tell: Tell): () => void {
+  return followRuns(stage.stateDir, (line, origin) => {
+    tell(origin === 'daemon' ? `  ${paint.step('•')} ${line}` : `      ${paint.quiet('│')} ${line}`)
+  })
+}
+
+/** The same with the daemon's processes being killed; `kills` receives each as it happens. */
+async function crashUntilEnd(
+  build: Build,
+  stage: DemoStage,
+  seed: number,
+  kills: Kill[],
+  tell: Tell,
+  signal: AbortSignal,
+): Promise<string> {
+  tell(`  its processes are killed at random moments; again in the same way with --seed ${seed}`)
+  const onKill = (kill: Kill): void => {
+    kills.push(kill)
+    const who = `${kill.process} (pid ${kill.pid})`
+    tell(`  ${paint.bad('✗')} killed the ${who} while it ${kill.during}`)
+  }
+  const until = systemClock.now() + RUN_TIMEOUT_MS
+  return runThroughCrashes(build, stage, { seed, until, signal }, onKill, follow(stage, tell))
 }
 
 /** One tick after another, as cron would do it, until nothing more happens by itself. */
-async function runUntilEnd(build: Build, stage: DemoStage, tell: Tell): Promise<string> {
-  const look = followRuns(stage.stateDir, (line, origin) => {
-    tell(origin === 'daemon' ? `  ${paint.step('•')} ${line}` : `      ${paint.quiet('│')} ${line}`)
-  })
+async function runUntilEnd(
+  build: Build,
+  stage: DemoStage,
+  tell: Tell,
+  signal: AbortSignal,
+): Promise<string> {
+  const look = follow(stage, tell)
   const store = openJsonStore({ clock: systemClock }, stage.stateDir)
   const until = systemClock.now() + RUN_TIMEOUT_MS
   for (;;) {
-    await runProgram(build, stage, look)
+    await runProgram(build, stage, look, signal)
     const [entry] = Object.values(store.readQueue().entries)
     const phase = entry?.phase ?? 'unknown'
     if (entry?.phase === 'queued') {
@@ -123,9 +173,10 @@ async function runUntilEnd(build: Build, stage: DemoStage, tell: Tell): Promise<
       )
       await systemClock.sleep(
         Math.max(Date.parse(entry.nextAttemptAt ?? '') - systemClock.now(), 0),
+        signal,
       )
     }
-    if (ENDS.includes(phase)) return phase
+    if (DEMO_ENDS.includes(phase)) return phase
     if (systemClock.now() > until) {
       throw fault('demo/failed', { reason: `the issue is ${phase}`, path: stage.root })
     }
@@ -133,7 +184,12 @@ async function runUntilEnd(build: Build, stage: DemoStage, tell: Tell): Promise<
 }
 
 /** The real program, as a process of its own. */
-async function runProgram(build: Build, stage: DemoStage, look: () => void): Promise<void> {
+async function runProgram(
+  build: Build,
+  stage: DemoStage,
+  look: () => void,
+  signal: AbortSignal,
+): Promise<void> {
   const finished = new AbortController()
   const looking = (async () => {
     while (!finished.signal.aborted) {
@@ -147,6 +203,7 @@ async function runProgram(build: Build, stage: DemoStage, look: () => void): Pro
     cwd: stage.root,
     env: stage.environment,
     timeoutMs: RUN_TIMEOUT_MS,
+    signal,
   }).finally(() => finished.abort())
   await looking
   const printed = result.stderr.toString('utf8').trim()

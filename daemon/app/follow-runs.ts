@@ -1,3 +1,4 @@
+import { type Journal, PUBLISH_STAGES } from '../core/journal.ts'
 import type { Journals } from '../core/ports.ts'
 import { openJournals } from '../state/journals.ts'
 import { layoutOf } from '../state/layout.ts'
@@ -60,11 +61,32 @@ export function followRuns(
         const line = MARKER_LINES[stage] ?? stage
         once(`${runId} ${stage}`, line.endsWith('#') ? line + marker : line)
       }
+      if (journal.epoch > 1)
+        once(
+          `${runId} epoch ${journal.epoch}`,
+          `the next tick took the run over ${placeOf(journal)}`,
+        )
+      if (journal.notBefore !== null && journal.stage !== 'settled')
+        once(`${runId} until ${journal.notBefore}`, waitOf(journal, journal.notBefore))
       if (journal.stage === 'settled' && journal.outcome?.error !== undefined) {
         once(`${runId} error`, journal.outcome.error.message)
       }
     }
   }
+}
+
+/** A write that was under way when its runner died may still take effect; it is not repeated before that is over. */
+function waitOf({ intent }: Journal, until: string): string {
+  const why =
+    intent === null ? '' : `a write of "${intent.stage}" was cut off and may still arrive; `
+  return `${why}the run goes on at ${until}`
+}
+
+/** Where a run stands, for people who read the stages in the documentation. */
+function placeOf({ stage, markers }: Journal): string {
+  const done = PUBLISH_STAGES.filter((name) => markers[name] !== undefined).at(-1)
+  const behind = stage === 'publishing' && done !== undefined ? `, after ${done}` : ''
+  return `at stage ${stage}${behind}`
 }
 
 function readOrNull(journals: Journals, runId: string): ReturnType<Journals['read']> {

@@ -1,12 +1,21 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { planBlows, VICTIMS } from '../../daemon/app/crash-plan.ts'
 import { environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
 import { type Finished, PROGRAM } from '../support/program-rig.ts'
 import { waitUntil } from '../support/wait-until.ts'
+
+/** A write that was cut off is only repeated when its time is over, which may be half a minute. */
+const CRASH_TIMEOUT_MS = 120_000
+
+type CrashedDemo = Readonly<{
+  kills: readonly Readonly<{ process: string; pid: number; stage: string | null }>[]
+}>
 
 const ESCAPE = '\u001B'
 
@@ -141,6 +150,91 @@ describe('does the demo show the whole job?', () => {
     inOrder(stdout, '.dry-run.md', '# Dry run', 'Issue #1 is open, in phase previewed')
     expect(stdout).toContain('labels: 🤖 auto-fix')
     expect(stdout).toContain('nothing changed: 0 pull request(s), 0 comment(s)')
+  })
+
+  const ONCE = { branches: 1, pullRequests: 1, comments: 1, labelChanges: 1, closes: 1 }
+
+  test.each([3, 17])(
+    '--crash with seed %i kills the daemon again and again, and all is there exactly once',
+    async (seed) => {
+      const { code, stdout, stderr } = await demo('--crash', '--seed', String(seed), '--json')
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      const report = JSON.parse(stdout) as CrashedDemo
+      expect(report).toMatchObject({
+        phase: 'awaiting_review',
+        issueState: 'closed',
+        comments: 1,
+        testPasses: true,
+        seed,
+        counts: ONCE,
+      })
+      expect(report.kills.length).toBeGreaterThanOrEqual(5)
+      expect(report.kills.length).toBeLessThanOrEqual(12)
+      const stages = report.kills.map(({ stage }) => stage)
+      expect(stages).toEqual(expect.arrayContaining(['owned', 'launching', 'publishing']))
+      const killed = new Set(report.kills.map((kill) => kill.process))
+      expect([...killed]).toEqual(expect.arrayContaining(['tick', 'runner', 'supervisor']))
+      expect(new Set(report.kills.map(({ pid }) => pid)).size).toBe(report.kills.length)
+    },
+    CRASH_TIMEOUT_MS,
+  )
+
+  test(
+    '--crash tells each kill, who took over, its seed, and what is there in the end',
+    async () => {
+      const { code, stdout, stderr } = await demo('--crash', '--investigate')
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toMatch(/again in the same way with --seed \d+\n/)
+      const kills =
+        stdout.match(/✗ killed the (tick|runner|supervisor) \(pid \d+\) while it \w/g) ?? []
+      expect(kills.length).toBeGreaterThanOrEqual(5)
+      inOrder(
+        stdout,
+        '✗ killed the runner',
+        'the next tick took the run over at stage ',
+        'Issue #1 is closed, in phase done',
+        `After ${kills.length} kills GitHub has, exactly once`,
+        '0 branches, 0 pull requests, 1 comment, 1 label change, 1 close',
+      )
+    },
+    CRASH_TIMEOUT_MS,
+  )
+
+  test('whatever the seed, 8 to 11 kills are planned, the same each time, and at most two supervisors', () => {
+    for (let seed = 0; seed < 500; seed += 1) {
+      const processes = planBlows(seed).flatMap(({ victim }) => VICTIMS[victim].processes)
+      const supervisors = processes.filter((name) => name === 'supervisor').length
+      const isRight = processes.length >= 8 && processes.length <= 11 && supervisors <= 2
+      expect({ seed, isRight }).toEqual({ seed, isRight: true })
+      expect(planBlows(seed)).toEqual(planBlows(seed))
+    }
+  })
+
+  test('--crash goes neither with a worker that fails nor with a dry run, and a seed only with it', async () => {
+    for (const args of [
+      ['--crash', '--fail'],
+      ['--crash', '--dry-run'],
+      ['--seed', '1'],
+    ]) {
+      const { code, stdout, stderr } = await demo(...args)
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain('--crash')
+    }
+  })
+
+  test('interrupted, it ends what it started and leaves nothing behind', async () => {
+    for (const args of [[], ['--crash', '--seed', '1']]) {
+      const child = spawn(process.execPath, [PROGRAM, 'demo', ...args], { env, cwd: dir })
+      let told = ''
+      child.stdout.on('data', (chunk: Buffer) => {
+        told += chunk.toString()
+      })
+      const ended = once(child, 'exit')
+      await waitUntil('a run is under way', () => told.includes('a detached runner took over'))
+      child.kill('SIGINT')
+      expect(await ended).toEqual([1, null])
+      await waitUntil('nothing is left', () => processesLeft().length === 0)
+    }
   })
 
   test('--fail shows each attempt of the retry budget, and the issue that failed', async () => {
