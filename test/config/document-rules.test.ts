@@ -297,19 +297,7 @@ describe('which values go together', () => {
   })
 })
 
-describe('which keys have no effect in this version', () => {
-  test('a value of their own is warned about; their default, written out, is not', () => {
-    const warned = rig.inspect({
-      worker_command: '/b',
-      watched_repos: ['a/b'],
-      existing_pr: 'ignore',
-      attic_retention_days: 30,
-    })
-    expect(warned.kind === 'valid' ? warned.loaded.warnings : []).toMatchObject([
-      { path: 'existing_pr', found: '"ignore"', wanted: expect.stringContaining('nothing yet') },
-    ])
-  })
-
+describe('what is not part of this version', () => {
   test('a backend that is not there stops the load', () => {
     expect(paths({ state_backend: 'sqlite' })).toEqual(['state_backend'])
   })

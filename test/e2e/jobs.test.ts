@@ -153,14 +153,14 @@ ${resultOf(RESULT)}`),
     const number = await rig.openIssue()
     await rig.tick()
     await rig.control('closeIssue', { repo: rig.repo, number: 2 })
-    const world = await readWorld(rig)
 
     const told = await rig.tick()
     expect(told).toMatchObject({ code: 1, stdout: '' })
     expect(told.stderr).toMatch(
-      /^caduceus: octo\/app#1 needs attention: Pull request #2 was closed without being merged\. Label octo\/app#1 again .*\n$/,
+      /^caduceus: octo\/app#1 needs attention: Pull request #2 was closed without being merged\. .* To try again: caduceus queue reprocess octo\/app#1\n$/,
     )
     expect(rig.entry(number)).toMatchObject({ phase: 'needs_attention', attempts: 0 })
+    const world = await readWorld(rig)
     expect(await rig.tick()).toEqual({ code: 0, stdout: '', stderr: '' })
     expect(await readWorld(rig)).toEqual(world)
   })
@@ -297,7 +297,7 @@ result({})`),
       expect(blocked_issues[index]).toEqual({
         issue_key: `octo/app#${number}`,
         blocked_source: 'publish/policy',
-        blocked_recovery_hint: `The work is kept at ${treePath}.`,
+        blocked_recovery_hint: `The work is kept at ${treePath}. To try again: caduceus queue reset octo/app#${number}`,
         last_error: message,
       })
       expect(told.stderr).toContain(`octo/app#${number} needs attention: ${message}`)

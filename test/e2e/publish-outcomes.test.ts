@@ -141,7 +141,7 @@ describe('what becomes of a finished worker’s work?', () => {
       code: 1,
       stdout: '',
       stderr:
-        'caduceus: octo/app#1 needs attention: The worker succeeded but changed nothing. Read its summary on the issue; label the issue again to try once more.\n',
+        'caduceus: octo/app#1 needs attention: The worker succeeded but changed nothing. Read its summary on the issue; labelling the issue anew also begins again. To try again: caduceus queue reprocess octo/app#1\n',
     })
     expect(rig.entry(number)).toMatchObject({
       phase: 'needs_attention',
@@ -218,7 +218,8 @@ describe('what becomes of a finished worker’s work?', () => {
     ])
     expect(await writesOf(rig)).toEqual([])
     expect(await readWorld(rig, 'octo/elsewhere')).toEqual(world)
-    expect(treesOf(rig)).toEqual([])
+    // The work of a worker that had succeeded is kept for a while.
+    expect(treesOf(rig)).toHaveLength(4)
     for (const { runId } of rig.journals()) {
       expect(existsSync(rig.layout.run(runId).result)).toBe(true)
     }

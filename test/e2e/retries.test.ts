@@ -71,7 +71,7 @@ describe('is a failing worker tried again, but not for ever?', () => {
     expect(told).toEqual({
       code: 1,
       stdout: '',
-      stderr: `caduceus: octo/app#1 needs attention: The worker ended with exit code 3. Its output is in ${transcript}. Label it again to try once more.\n`,
+      stderr: `caduceus: octo/app#1 needs attention: The worker ended with exit code 3. Its output is in ${transcript}. To try again: caduceus queue reset octo/app#1\n`,
     })
     expect(readFileSync(transcript, 'utf8')).toBe('could not go on\n')
     expect(treesOf(rig)).toEqual([second?.treePath])

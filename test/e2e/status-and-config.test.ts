@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newMeta } from '../../daemon/core/meta.ts'
-import { EMPTY_QUEUE, newEntry, type QueueEntry } from '../../daemon/core/queue.ts'
+import { newEntry, type QueueEntry } from '../../daemon/core/queue.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { openProgramRig, type ProgramRig } from '../support/program-rig.ts'
@@ -55,11 +55,18 @@ describe('what does status tell of stored state?', () => {
     }),
   ]
 
+  const openUntil = inMinutes(20)
+  const CIRCUIT = {
+    failures: 3,
+    until: openUntil,
+    lastError: error('git fetch failed.', 40),
+  }
+
   const seed = async (entries: readonly QueueEntry[], limitedUntil: string): Promise<void> => {
     const store = openJsonStore({ clock: systemClock }, rig.layout.stateDir)
     await store.changeQueue(() => ({
       state: {
-        ...EMPTY_QUEUE,
+        circuits: { 'repository:octo/other': CIRCUIT },
         entries: Object.fromEntries(entries.map((one) => [`octo/app#${one.key.number}`, one])),
       },
       value: undefined,
@@ -135,10 +142,12 @@ describe('what does status tell of stored state?', () => {
     skipped: 1
   next head: Octo/App#10
   live workers: (none)
+  circuits:
+    repository:octo/other: open until ${openUntil} after 3 failures (git fetch failed.)
   blocked issues:
     octo/app#1: publish/policy
       reason: A rule was broken.
-      next: Look at it.
+      next: Look at it. To try again: caduceus queue reset Octo/App#1
   notes:
     2026-01-01T00:33:00.000Z Octo/App#11: Both labels.
   configuration warnings:
@@ -187,7 +196,7 @@ describe('what does status tell of stored state?', () => {
         {
           issue_key: 'octo/app#1',
           blocked_source: 'publish/policy',
-          blocked_recovery_hint: 'Look at it.',
+          blocked_recovery_hint: 'Look at it. To try again: caduceus queue reset Octo/App#1',
           last_error: 'A rule was broken.',
         },
       ],
@@ -197,6 +206,15 @@ describe('what does status tell of stored state?', () => {
         { at: at(33), code: 'ambiguous-labels', issue: 'Octo/App#11', message: 'Both labels.' },
       ],
       configuration_warnings: [expect.stringMatching(/^fancy: /)],
+      circuits: [
+        {
+          name: 'repository:octo/other',
+          state: 'open',
+          failures: 3,
+          until: openUntil,
+          last_error: 'git fetch failed.',
+        },
+      ],
       state_corrupt: false,
       readiness: {
         bridge: 'present',
