@@ -170,6 +170,8 @@ export type FaultRule = Readonly<{
   /** Counted from 1 over the requests that match. Default: every one. */
   occurrence?: number | Readonly<{ from: number; to?: number }>
   delayMs?: number
+  /** Goes with any action that has an effect: lists do not show what the request made until later. */
+  lag?: LagLength
   action: FaultAction
 }>
 

@@ -19,7 +19,7 @@ import { control } from './control.ts'
 import { type Control, connectControl } from './control-client.ts'
 import {
   createOneAtATime,
-  type FaultAction,
+  type FaultRule,
   type Hub,
   hide,
   type LoggedRequest,
@@ -173,7 +173,7 @@ async function serveControl(
   })
 }
 
-const NO_FAULT: FaultAction = { kind: 'delay' }
+const NO_FAULT: FaultRule = { action: { kind: 'delay' } }
 
 /**
  * Treats one API request, from its arrival to what goes back, with the faults that tests scripted.
@@ -189,9 +189,9 @@ async function exchange(hub: Hub, incoming: Incoming, sentPath: string): Promise
   const waitMs = hub.settings.latencyMs + (armed?.rule.delayMs ?? 0)
   // Ends at once when the server closes.
   if (waitMs > 0) await sleep(waitMs, undefined, { signal: hub.closing })
-  const action = armed?.rule.action ?? NO_FAULT
-  const perform = () => performRequest(hub, incoming, match, viewer, action)
-  const outgoing = await carryOut({ hub, viewer, perform }, action)
+  const rule = armed?.rule ?? NO_FAULT
+  const perform = () => performRequest(hub, incoming, match, viewer, rule)
+  const outgoing = await carryOut({ hub, viewer, perform }, rule.action)
   if (outgoing.kind === 'answer') entry.status = outgoing.answer.status
   return outgoing
 }
@@ -220,7 +220,7 @@ async function performRequest(
   incoming: Incoming,
   match: Match | null,
   viewer: Viewer,
-  action: FaultAction,
+  { action, lag: given }: FaultRule,
 ): Promise<Answer> {
   if (incoming.method === 'GET' || incoming.method === 'HEAD') {
     return answerApi(hub, incoming, match, viewer)
@@ -228,7 +228,8 @@ async function performRequest(
   return hub.oneAtATime(async () => {
     const before = hub.world.nextId
     const answer = await answerApi(hub, incoming, match, viewer)
-    if (action.kind === 'lag') hide(hub.lag, before, hub.world.nextId, action, hub.clock.now())
+    const lag = given ?? (action.kind === 'lag' ? action : null)
+    if (lag !== null) hide(hub.lag, before, hub.world.nextId, lag, hub.clock.now())
     saveWorld(hub.root, hub.world)
     return answer
   })

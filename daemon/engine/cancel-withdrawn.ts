@@ -1,6 +1,6 @@
 import { formatIssue } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
-import { checkWanted } from './check-wanted.ts'
+import { checkWanted, findIssue } from './check-wanted.ts'
 import { eachBounded } from './each-bounded.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 
@@ -19,7 +19,7 @@ export async function cancelWithdrawn(ports: TickPorts): Promise<readonly TickPr
     try {
       const journal = journals.read(runId)
       if (journal?.stage !== 'launching') return
-      const issue = await github.issue(key)
+      const issue = await findIssue(github, key)
       const wanted = checkWanted(key, journal.ticket, settings.triggers, issue)
       if (wanted.kind === 'wanted') return
       ports.cancelWorker(runId)

@@ -20,6 +20,11 @@ export function checkExistingPull(key: IssueKey, timeline: readonly TimelineEven
 
 type LookedUp = Awaited<ReturnType<GitHub['issue']>>
 
+/** The issue, asked for twice before it counts as gone: GitHub's 404 is now and then a passing one. */
+export async function findIssue(github: Pick<GitHub, 'issue'>, key: IssueKey): Promise<LookedUp> {
+  return (await github.issue(key)) ?? github.issue(key)
+}
+
 export type Wanted =
   | Readonly<{ kind: 'wanted'; issue: IssueSummary; label: string }>
   | Readonly<{ kind: 'withdrawn'; fault: Fault }>

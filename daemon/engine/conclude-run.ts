@@ -8,7 +8,7 @@ import { toTimestamp } from '../core/timestamp.ts'
 import { removeFile, writeFileAtomic } from '../sys/files.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import { readResult } from '../worker/read-result.ts'
-import { checkWanted } from './check-wanted.ts'
+import { checkWanted, findIssue } from './check-wanted.ts'
 import type { RunPorts } from './run-ports.ts'
 
 /** The runner was asked to leave; the worker goes on and the next tick adopts the run. */
@@ -58,7 +58,7 @@ async function whyCancelled({ github, settings }: RunPorts, journal: Journal): P
     reason: 'its run was cancelled',
   })
   try {
-    const wanted = checkWanted(key, ticket, settings.triggers, await github.issue(key))
+    const wanted = checkWanted(key, ticket, settings.triggers, await findIssue(github, key))
     return wanted.kind === 'withdrawn' ? wanted.fault : cancelled
   } catch {
     return cancelled // the worker has been ended, whatever GitHub says now

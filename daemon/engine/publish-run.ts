@@ -1,10 +1,11 @@
-import { type Fault, fault } from '../core/fault.ts'
+import { asFault, type Fault, fault } from '../core/fault.ts'
+import { FAULTS } from '../core/fault-catalogue.ts'
 import { formatIssue, repositoryOf } from '../core/issue-key.ts'
 import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import type { EventName, PhaseEvent } from '../core/transitions.ts'
 import { runStages } from '../publish/run-stages.ts'
-import { checkExistingPull, checkWanted } from './check-wanted.ts'
+import { checkExistingPull, checkWanted, findIssue } from './check-wanted.ts'
 import { eventOfFault } from './outcome-of-fault.ts'
 import type { RunPorts } from './run-ports.ts'
 
@@ -45,7 +46,7 @@ export async function publishRun(ports: RunPorts, journal: Journal): Promise<Jou
 /** Looked at once more right before others can see anything (case C41). null = it is still wanted. */
 async function whyUnwanted(ports: RunPorts, { key, ticket }: Journal): Promise<Fault | null> {
   const { triggers, existingPull } = ports.settings
-  const wanted = checkWanted(key, ticket, triggers, await ports.github.issue(key))
+  const wanted = checkWanted(key, ticket, triggers, await findIssue(ports.github, key))
   if (wanted.kind === 'withdrawn') return wanted.fault
   if (existingPull === 'ignore') return null
   return checkExistingPull(key, (await ports.github.timeline(key)).value)
@@ -68,6 +69,18 @@ async function outcomeOf(
   const event = { on: EVENT_OF_PLAN[publication.plan], at: toTimestamp(now), runId } as const
   const number = journal.markers.pr_created
   if (number === undefined) return event
-  const pull = await ports.github.pullRequest(repositoryOf(journal.key), Number(number))
-  return { ...event, pull: { number: Number(number), url: pull?.url ?? '' } }
+  return {
+    ...event,
+    pull: { number: Number(number), url: await urlOf(ports, journal, Number(number)) },
+  }
+}
+
+/** Only for people to click on: that GitHub will not say it takes nothing back. */
+async function urlOf({ github }: RunPorts, { key }: Journal, number: number): Promise<string> {
+  try {
+    return (await github.pullRequest(repositoryOf(key), number))?.url ?? ''
+  } catch (thrown) {
+    if (FAULTS[asFault(thrown).code].class !== 'terminal') throw thrown
+    return ''
+  }
 }

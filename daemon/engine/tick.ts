@@ -57,7 +57,7 @@ export async function tick(ports: TickPorts, forced: boolean): Promise<TickRepor
       : await collect(ports, { watched: known, usable: clones.usable, polls: news.polls })
 
   const problems = [...found, ...dispatched.problems, ...collecting]
-  const outcome = outcomeOf(ports, gate, news, [recovery, dispatched])
+  const outcome = outcomeOf(ports, gate, news, watched.problems, [recovery, dispatched])
   await settle(ports, { startedAt, outcome, clones, news, problems })
   return { outcome, runIds: [...recovery.adopted, ...dispatched.started], problems }
 }
@@ -85,13 +85,14 @@ function outcomeOf(
   ports: TickPorts,
   gate: Gate,
   news: IntakeReport | null,
+  discovery: readonly TickProblem[],
   [recovery, dispatched]: readonly [RecoveryReport, DispatchReport],
 ): TickOutcome {
   if (ports.signal.aborted) return 'cancelled'
   if (recovery.adopted.length + dispatched.started.length > 0) return 'processed'
   if (isLimited(ports)) return 'rate_limited'
   if (news === null) return gate.pollIsDue ? 'idle_empty' : 'skipped_cadence'
-  const allFailed = news.polled === 0 && news.problems.length > 0
+  const allFailed = news.polled === 0 && news.problems.length + discovery.length > 0
   if (allFailed) return 'failed'
   return news.unchanged ? 'idle304' : 'idle_empty'
 }

@@ -1,5 +1,6 @@
-import { type Fault, fault } from '../core/fault.ts'
-import { repositoryOf } from '../core/issue-key.ts'
+import { asFault, type Fault, fault } from '../core/fault.ts'
+import { FAULTS } from '../core/fault-catalogue.ts'
+import { formatIssue, repositoryOf } from '../core/issue-key.ts'
 import type { Journal, Publication, PublishStage } from '../core/journal.ts'
 import { findLabel, isSameLabel } from '../core/labels.ts'
 import type { Git, GitHub, PullRequest } from '../core/ports.ts'
@@ -122,8 +123,11 @@ export const STAGES = {
     },
     removeTwins: async ({ github, journal, publication }) => {
       const [, ...younger] = await findComments(github, journal, publication)
-      for (const id of younger) await github.deleteComment(repositoryOf(journal.key), id)
-      return younger.map(String)
+      const removed: string[] = []
+      for (const id of younger) {
+        if (await deleted(github, journal, id)) removed.push(String(id))
+      }
+      return removed
     },
   },
 
@@ -131,9 +135,9 @@ export const STAGES = {
     remote: true,
     probe: async ({ github, journal, publication }) => {
       if (await didOurselves(github, journal, publication, 'unlabeled')) return found('removed')
-      const issue = await github.issue(journal.key)
+      const issue = await issueOf(github, journal)
       // As the issue spells it now: GitHub finds a label by its exact name.
-      const name = issue === null ? null : findLabel(issue.labels, journal.label)
+      const name = findLabel(issue.labels, journal.label)
       return name === null ? found('absent') : { kind: 'absent', name }
     },
     perform: async ({ github, journal }, { name = journal.label }) => {
@@ -146,8 +150,8 @@ export const STAGES = {
     remote: true,
     probe: async ({ github, journal, publication }) => {
       if (await didOurselves(github, journal, publication, 'closed')) return found('closed')
-      const issue = await github.issue(journal.key)
-      return issue?.isOpen ? ABSENT : found('closed-already')
+      const issue = await issueOf(github, journal)
+      return issue.isOpen ? ABSENT : found('closed-already')
     },
     perform: async ({ github, journal }) => {
       await github.closeIssue(journal.key)
@@ -155,6 +159,24 @@ export const STAGES = {
     },
   },
 } as const satisfies Record<PublishStage, Stage>
+
+/** false = GitHub will not let us; a comment too many holds up nothing. */
+async function deleted(github: GitHub, { key }: Journal, id: number): Promise<boolean> {
+  try {
+    await github.deleteComment(repositoryOf(key), id)
+    return true
+  } catch (thrown) {
+    if (FAULTS[asFault(thrown).code].class !== 'terminal') throw thrown
+    return false
+  }
+}
+
+/** An issue that is not there now proves nothing about its label or its state. Faults: github/not-found. */
+async function issueOf(github: GitHub, { key }: Journal) {
+  const issue = await github.issue(key)
+  if (issue !== null) return issue
+  throw fault('github/not-found', { what: formatIssue(key) })
+}
 
 /** The marker of a stage that must have been recorded. */
 export function markerOf(journal: Journal, stage: PublishStage): string {
