@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os'
+
 // ESM throughout: swc strips types, jest runs the modules natively (node --experimental-vm-modules).
 const transform = {
   '^.+\\.ts$': [
@@ -20,4 +22,6 @@ export default {
   setupFilesAfterEnv: ['<rootDir>/test/support/leave-no-trace.ts'],
   reporters: ['default', '<rootDir>/test/support/summary-reporter.mjs'],
   testTimeout: 60_000,
+  // Suites wait for processes more than they compute, so two share even a small machine well.
+  maxWorkers: Math.max(2, Math.floor(availableParallelism() * 0.75)),
 }

@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { tryLock } from '../../daemon/sys/kernel-lock.ts'
+import { type Crowd, openCrowd, runCrowd } from '../support/crowd.ts'
 import {
   type Finished,
   openProgramRig,
@@ -185,4 +186,35 @@ describe('how much runs at once?', () => {
     }
     return counts
   }
+})
+
+describe('eight ticks at a time, over 12 repositories', () => {
+  let crowd: Crowd
+
+  beforeAll(async () => {
+    crowd = await openCrowd(12)
+  })
+  afterAll(async () => {
+    await crowd.rig.close()
+  })
+
+  test.each([1, 4, 0])(
+    'with max_runs_per_repo %i every issue is run once, and never more at once than configured',
+    async (perRepository) => {
+      const limits = { parallelism: 4, perRepository }
+      const { waves, skipped, most, violations } = await runCrowd(crowd, 10, limits)
+      expect({ most, violations }).toEqual({ most: 4, violations: [] })
+      expect([skipped > 0, skipped <= 7 * waves]).toEqual([true, true])
+    },
+  )
+
+  test('more at once than is believed would be seen', async () => {
+    const limits = { parallelism: 5, perRepository: 2 }
+    const believed = { parallelism: 4, perRepository: 1 }
+    const { violations } = await runCrowd(crowd, 8, limits, believed)
+    const seen = [/^5 at work at: start/, /^2 in one repository at: start/]
+    for (const pattern of seen) {
+      expect(violations).toContainEqual(expect.stringMatching(pattern))
+    }
+  })
 })

@@ -10,6 +10,8 @@ import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
 import { recover } from '../../daemon/engine/recover.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
 import { RUN, START } from '../publish/publish-scene.ts'
+import type { Crash } from '../support/model-process.ts'
+import { makeModelWorld, REPOSITORIES, type Setup, TRIGGERS } from '../support/model-world.ts'
 import { entryOf, KEY, makeScene, running, SELF, useScene } from './engine-scene.ts'
 import { makeRun, type RunScene } from './run-scene.ts'
 
@@ -315,4 +317,106 @@ describe('a runner that dies', () => {
     const nothing = { phase: 'queued', attempts: 0, launches: 0, done: '' }
     expect([...ends].sort()).toEqual([whole, nothing].map((end) => JSON.stringify(end)).sort())
   })
+})
+
+/** One issue in a model of the whole world, whose clocks and lists are in order. */
+const SETUP: Setup = {
+  seed: 1,
+  lagMs: { poll: 0, issue: 0, comments: 0, timeline: 0, pulls: 0, branch: 0 },
+  maxAttempts: 3,
+  parallelism: 1,
+  perRepository: 1,
+  closeIssue: 'finalize',
+  removeLabel: true,
+  existingPull: 'skip',
+  archivesTrees: false,
+  workers: ['change'],
+}
+const ROUND_MS = 1_200_000
+const MAX_ROUNDS = 8
+
+const LIVES = {
+  code: {
+    label: TRIGGERS.code,
+    end: { phase: 'awaiting_review', done: 'push,pull,comment,unlabel,close' },
+  },
+  investigation: {
+    label: TRIGGERS.investigation,
+    end: { phase: 'done', done: 'comment,unlabel,close' },
+  },
+  'dry run': { label: TRIGGERS.code, end: { phase: 'previewed', done: '' } },
+} as const
+
+/** Who dies: a tick or a runner of a round; the runner works until its worker does, and after that. */
+const VICTIMS = {
+  'the tick that starts it': { round: 0, kind: 'tick', earlier: null },
+  'the runner until its worker works': { round: 0, kind: 'runner', earlier: null },
+  'the runner after that': { round: 1, kind: 'runner', earlier: null },
+  'the tick that takes it over': { round: 2, kind: 'tick', earlier: 5 },
+  'the runner that takes it over': { round: 2, kind: 'runner', earlier: 5 },
+} as const
+
+type Victim = (typeof VICTIMS)[keyof typeof VICTIMS]
+
+/** Rounds of a tick and all runners, each later than any wait, with the deaths that were ordered. */
+async function liveWith(life: keyof typeof LIVES, victim: Victim, crash: Crash) {
+  const world = makeModelWorld(SETUP)
+  try {
+    const workers: string[] = []
+    world.watchers.onWorker = (runId) => void workers.push(runId)
+    world.options.dryRun = life === 'dry run'
+    const [repository] = REPOSITORIES
+    if (repository === undefined) throw new RangeError('there is no repository')
+    world.github.human.label(world.github.human.add(repository), LIVES[life].label)
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const isTurn = round === victim.round
+      await world.tick(false, Infinity, isTurn && victim.kind === 'tick' ? crash : null)
+      const earlier: Crash | null =
+        victim.earlier === null || round !== 1
+          ? null
+          : { at: victim.earlier, of: 'call', when: 'after' }
+      await world.goAll(isTurn && victim.kind === 'runner' ? crash : earlier)
+      world.pass(ROUND_MS)
+    }
+    const [entry] = Object.values(world.store.readQueue().entries)
+    return {
+      died: world.counts.crashes - (victim.earlier === null ? 0 : 1),
+      end: {
+        phase: entry?.phase,
+        done: world.github.done.map(({ name }) => name).join(),
+      },
+      rest: {
+        attempts: entry?.attempts,
+        workers: workers.length,
+        claims: world.locks.list(),
+        living: world.living(),
+        violations: world.violations,
+      },
+    }
+  } finally {
+    world.remove()
+  }
+}
+
+describe('a whole life', () => {
+  const lives = Object.keys(LIVES) as (keyof typeof LIVES)[]
+  const victims = Object.keys(VICTIMS) as (keyof typeof VICTIMS)[]
+  const REST = { attempts: 0, workers: 1, claims: [], living: [], violations: [] }
+
+  test.each(lives.flatMap((life) => victims.map((victim) => [life, victim] as const)))(
+    '%s: %s dies at any call, before it or after it, and it ends as if nobody had',
+    async (life, victim) => {
+      let deaths = 0
+      for (let isOver = false; !isOver; deaths += isOver ? 0 : 1) {
+        for (const when of ['before', 'after'] as const) {
+          const crash = { at: deaths + 1, of: 'call', when } as const
+          const { died, end, rest } = await liveWith(life, VICTIMS[victim], crash)
+          expect({ end, rest, crash }).toEqual({ end: LIVES[life].end, rest: REST, crash })
+          // There is no such call any more. (Of calls at the same time not each end can be hit.)
+          if (when === 'before') isOver = died === 0
+        }
+      }
+      expect(deaths).toBeGreaterThan(9)
+    },
+  )
 })

@@ -207,7 +207,7 @@ export async function openProgramRig(options: RigOptions = {}): Promise<ProgramR
         // A runner that has settled its run is on its way out.
         await waitUntil('the processes have left', () => processesIn(dir).length === 0, LEAVE_MS)
       } finally {
-        for (const pid of processesIn(dir)) process.kill(pid, 'SIGKILL')
+        for (const pid of processesIn(dir)) killQuietly(pid)
         rmSync(dir, { recursive: true, force: true })
       }
     },
@@ -225,6 +225,15 @@ function startProgram(args: readonly string[], env: Readonly<Record<string, stri
     pid = child.pid ?? 0
   })
   return { pid, finished }
+}
+
+/** It may have ended between the look and the blow. */
+export function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // Then there is nothing left to do.
+  }
 }
 
 /** Processes that work in the folder or were started for it. */

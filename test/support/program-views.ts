@@ -16,7 +16,7 @@ import type { Journal } from '../../daemon/core/journal.ts'
 import { parseRunFile } from '../../daemon/core/supervisor-files.ts'
 import type { LoggedRequest } from '../../daemon/demo/hub.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
-import { BOT, bridge, type Finished, LABELS, type ProgramRig } from './program-rig.ts'
+import { BOT, bridge, type Finished, killQuietly, LABELS, type ProgramRig } from './program-rig.ts'
 import { waitUntil } from './wait-until.ts'
 
 // What a test looks at after the program ran, and how it steers what the program meets.
@@ -253,6 +253,6 @@ function startedOf(rig: ProgramRig) {
 
 /** Kills processes and waits until they are gone. */
 export async function killNow(...pids: readonly number[]): Promise<void> {
-  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  for (const pid of pids) killQuietly(pid)
   await waitUntil('the killed are gone', () => pids.every((pid) => identifyProcess(pid) === null))
 }
