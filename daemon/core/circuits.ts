@@ -39,7 +39,6 @@ const SCOPES: Readonly<Partial<Record<FaultCode, CircuitScope>>> = {
   'github/unreachable': 'provider',
   'github/failed': 'provider',
   'github/bad-answer': 'provider',
-  'github/not-found': 'repository',
   'git/failed': 'repository',
   'git/no-default-branch': 'repository',
   'git/store-damaged': 'repository',

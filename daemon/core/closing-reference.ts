@@ -23,13 +23,20 @@ export function closesIssue(text: string, home: RepositoryName, key: IssueKey): 
   })
 }
 
-/** The first open pull request, by anybody, that an issue's timeline shows to close it; null = none. */
+/**
+ * The first open pull request, by anybody, that an issue's timeline shows to close it; null = none. One of
+ * ours counts also when it only refers to the issue, as it does under `close_issue: never`.
+ * @param ownLogin of our account
+ */
 export function openPullClosing(
   timeline: readonly TimelineEvent[],
   key: IssueKey,
+  ownLogin: string,
 ): ReferringPull | null {
   const pulls = timeline.flatMap(({ pull }) => (pull?.isOpen ? [pull] : []))
+  const refers = new RegExp(`^Refs #${key.number}(?!\\d)`)
   const closes = (pull: ReferringPull): boolean =>
-    closesIssue(`${pull.title}\n\n${pull.body}`, pull.repository ?? repositoryOf(key), key)
+    closesIssue(`${pull.title}\n\n${pull.body}`, pull.repository ?? repositoryOf(key), key) ||
+    (pull.author === ownLogin && refers.test(pull.body))
   return pulls.find(closes) ?? null
 }

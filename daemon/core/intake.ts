@@ -68,7 +68,7 @@ export function decideIntake(
 }
 
 function withdraw(entry: QueueEntry, issue: IssueSummary, at: string): IntakeDecision {
-  if (entry.phase !== 'queued') return NOTHING
+  if (entry.phase !== 'queued' && entry.phase !== 'previewed') return NOTHING
   const reason = issue.isOpen ? 'its label was removed' : 'it was closed'
   const message = `${formatIssue(entry.key)} was withdrawn: ${reason}.`
   return {

@@ -62,6 +62,11 @@ export const OUTSIDE_FAULTS = {
     message: 'GitHub refused {request} ({status}): {reason}',
     next: 'Check the permissions of the token (contents, issues and pull requests: write).',
   },
+  'github/moved': {
+    class: 'terminal',
+    message: 'GitHub says that {what} has moved, so {request} was not done.',
+    next: 'Watch the repository under its new name, and correct the origin of its clone.',
+  },
   'github/not-found': {
     class: 'infrastructure',
     message: '{what} was not found on GitHub.',

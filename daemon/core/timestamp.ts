@@ -11,6 +11,11 @@ export function fromTimestamp(timestamp: Timestamp): number {
   return Date.parse(timestamp)
 }
 
+/** Since when something lasts: a stored time ahead of now shows that the clock was set back, and counts anew. */
+export function sinceWhen(stored: Timestamp | undefined, now: Timestamp): Timestamp {
+  return stored !== undefined && stored <= now ? stored : now
+}
+
 /**
  * A stored waiting time in milliseconds since the epoch, or null when there is none or it cannot be
  * right: no wait is longer than `maxMs`, so one that seems to be shows that the clock was set back, and

@@ -8,7 +8,7 @@ import {
   withEntry,
 } from './queue.ts'
 import { backoffMs } from './scheduling.ts'
-import { fromTimestamp, type Timestamp, toTimestamp } from './timestamp.ts'
+import { fromTimestamp, sinceWhen, type Timestamp, toTimestamp } from './timestamp.ts'
 
 // The life of an entry. This table is the only place that knows which phase follows which
 // (design §6, R§4.3 corrected); `applyEvent` is the only writer of `phase`.
@@ -32,7 +32,7 @@ type TransitionRow = Readonly<{
 // biome-ignore format: a table is read by its rows
 export const TRANSITIONS = [
   { from: ['queued'], on: 'claimed', to: 'in_progress', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'keep' },
-  { from: ['queued'], on: 'withdrawn', to: 'skipped', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
+  { from: ['queued', 'previewed'], on: 'withdrawn', to: 'skipped', run: false, attempts: 'keep', generation: 'keep', wait: 'none', error: 'set' },
   { from: ['in_progress'], on: 'not-started', to: 'queued', run: true, attempts: 'keep', generation: 'keep', wait: 'none', error: 'keep' },
   { from: ['in_progress'], on: 'worker-failed', when: 'attempts-left', to: 'queued', run: true, attempts: '+1', generation: 'keep', wait: 'backoff', error: 'set' },
   { from: ['in_progress'], on: 'worker-failed', when: 'attempts-spent', to: 'failed', run: true, attempts: '+1', generation: 'keep', wait: 'none', error: 'set' },
@@ -204,7 +204,7 @@ function nextDegraded(
   if (event.on === 'infrastructure-failed') {
     return {
       count: (entry.degraded?.count ?? 0) + 1,
-      since: entry.degraded?.since ?? event.at,
+      since: sinceWhen(entry.degraded?.since, event.at),
     }
   }
   const unaffected: readonly EventName[] = ['claimed', 'not-started', 'rate-limited', 'interrupted']

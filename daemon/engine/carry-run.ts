@@ -4,7 +4,7 @@ import { FAULTS, type FaultCode } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
 import { backoffMs } from '../core/scheduling.ts'
-import { toTimestamp } from '../core/timestamp.ts'
+import { sinceWhen, toTimestamp } from '../core/timestamp.ts'
 import { lastsTooLong } from '../core/transitions.ts'
 import { freezeNotice } from '../publish/freeze-publication.ts'
 import { concludeRun, type Left } from './conclude-run.ts'
@@ -130,7 +130,7 @@ async function meetFault(
     step.onTrouble === 'wait' || (journal.stage === 'launching' && UNDECIDED.has(met.code))
   const trouble = {
     count: (journal.trouble?.count ?? 0) + 1,
-    since: journal.trouble?.since ?? toTimestamp(now),
+    since: sinceWhen(journal.trouble?.since, toTimestamp(now)),
   }
   const isLimit = faultClass === 'rate-limited'
   const mayPass =

@@ -8,8 +8,12 @@ import type { GitHub, IssueSummary, TimelineEvent } from '../core/ports.ts'
  * The fault that keeps an issue from being worked on because a pull request, by anybody, will close it
  * already (`existing_pr: skip`, case C40); null = there is none.
  */
-export function checkExistingPull(key: IssueKey, timeline: readonly TimelineEvent[]): Fault | null {
-  const pull = openPullClosing(timeline, key)
+export function checkExistingPull(
+  key: IssueKey,
+  timeline: readonly TimelineEvent[],
+  ownLogin: string,
+): Fault | null {
+  const pull = openPullClosing(timeline, key, ownLogin)
   if (pull === null) return null
   return fault('issue/has-pull', {
     issue: formatIssue(key),

@@ -149,10 +149,12 @@ async function lookUpLabelings(
   const found = new Map<string, PhaseEvent | 'old'>()
   await eachBounded(candidates, LIMITS.httpConcurrency, async ({ issue, entry, label, ticket }) => {
     try {
-      const { value } = await ports.github.timeline(entry.key)
+      const { value, serverTime } = await ports.github.timeline(entry.key)
       const newest = newestLabeling(value, label)
       const setAt = value.find(({ id }) => id === newest)?.createdAt ?? 0
       const isNew = newest !== null && isAfterEnd(entry, newest, setAt)
+      // The timeline may be behind the issue: only what has settled counts as looked at.
+      if (!isNew && serverTime - issue.updatedAt < LIMITS.pollOverlapMs) return
       found.set(
         issueId(entry.key),
         isNew

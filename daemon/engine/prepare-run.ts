@@ -34,7 +34,8 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
     github.timeline(key),
     github.viewer(),
   ])
-  const existing = settings.existingPull === 'skip' ? checkExistingPull(key, timeline.value) : null
+  const existing =
+    settings.existingPull === 'skip' ? checkExistingPull(key, timeline.value, viewer.login) : null
   if (existing !== null) throw existing
 
   await removeEarlierTree(ports, journal)
@@ -74,7 +75,8 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
     stage: 'launching',
     base: { storePath: base.storePath, branch: base.branch, oid: base.oid },
     label,
-    labeledEventId: newestLabeling(timeline.value, label),
+    // A timeline that is behind must not take back what was seen before.
+    labeledEventId: newer(journal.labeledEventId, newestLabeling(timeline.value, label)),
   }
   ports.journals.write(launching)
   const run = layout.run(runId)
@@ -140,6 +142,11 @@ function earlierStill({ journals }: RunPorts, runId: string): string | null {
   } catch {
     return null // a damaged journal of an earlier run is no reason to stop this one
   }
+}
+
+function newer(known: number | null, found: number | null): number | null {
+  if (known === null || found === null) return known ?? found
+  return Math.max(known, found)
 }
 
 /** The labelling this run answers; a newer one after its end asks for a new generation (design §6). */

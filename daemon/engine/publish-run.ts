@@ -44,12 +44,17 @@ export async function publishRun(ports: RunPorts, journal: Journal): Promise<Jou
 }
 
 /** Looked at once more right before others can see anything (case C41). null = it is still wanted. */
-async function whyUnwanted(ports: RunPorts, { key, ticket }: Journal): Promise<Fault | null> {
+async function whyUnwanted(
+  ports: RunPorts,
+  { key, ticket, publication }: Journal,
+): Promise<Fault | null> {
   const { triggers, existingPull } = ports.settings
   const wanted = checkWanted(key, ticket, triggers, await findIssue(ports.github, key))
   if (wanted.kind === 'withdrawn') return wanted.fault
-  if (existingPull === 'ignore') return null
-  return checkExistingPull(key, (await ports.github.timeline(key)).value)
+  // Findings are worth posting whoever has a pull request by now.
+  if (existingPull === 'ignore' || ticket === 'investigation') return null
+  const { value } = await ports.github.timeline(key)
+  return checkExistingPull(key, value, publication?.actorLogin ?? '')
 }
 
 async function outcomeOf(

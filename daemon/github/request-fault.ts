@@ -16,7 +16,8 @@ type Row = Readonly<{ from: number; to: number; code: FaultCode; effect: Effect 
  * recognised before (rate-limits.ts).
  */
 export const STATUS_FAULTS = [
-  { from: 300, to: 399, code: 'github/failed', effect: 'none' },
+  { from: 304, to: 304, code: 'github/failed', effect: 'none' },
+  { from: 300, to: 399, code: 'github/moved', effect: 'none' },
   { from: 401, to: 401, code: 'token/rejected', effect: 'none' },
   { from: 404, to: 404, code: 'github/not-found', effect: 'none' },
   { from: 408, to: 408, code: 'github/failed', effect: 'unknown' },

@@ -50,9 +50,11 @@ export async function runStages(
   publication: Publication,
 ): Promise<Journal> {
   let journal = start
-  for (const name of stagesOf(publication, settings.policy)) {
+  const stages = stagesOf(publication, settings.policy)
+  const first = stages.find((name) => STAGES[name].remote)
+  for (const name of stages) {
     if (journal.markers[name] !== undefined) continue
-    if (name === 'pushed') await requireWanted(settings, journal)
+    if (name === first && publication.plan !== 'notice') await requireWanted(settings, journal)
     journal = await settleStage(ports, settings, journal, publication, name)
     ports.log.info('publish stage done', { stage: name, marker: journal.markers[name] })
   }
@@ -73,7 +75,7 @@ export function stagesOf(publication: Publication, policy: PublishPolicy): reado
 }
 
 async function requireWanted(settings: PublishSettings, journal: Journal): Promise<void> {
-  if (journal.intent !== null) return // the push may have happened; from there on we finish (design §9)
+  if (journal.intent !== null) return // it may have happened; from there on we finish (design §9)
   const reason = await settings.withdrawn()
   if (reason !== null) throw reason
 }

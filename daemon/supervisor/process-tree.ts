@@ -35,8 +35,12 @@ export function ownProcessTree(
   isSubreaper: boolean,
 ): ProcessTree {
   const self = ownIdentity()
+  // Without orphans the worker is the only child, and a look may itself start and end one (ps), which
+  // wakes us to look again, for ever.
   const others = (): readonly number[] =>
-    childrenOf(self.pid).filter((pid) => pid !== worker.pid || worker.isCollected())
+    isSubreaper
+      ? childrenOf(self.pid).filter((pid) => pid !== worker.pid || worker.isCollected())
+      : []
   const strays = (): readonly ProcessIdentity[] =>
     isSubreaper ? [] : sessionMembers(worker.pid, self.bootId)
 

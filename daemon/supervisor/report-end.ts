@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { isFault } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
 import type { EndReason, ExitReport } from '../core/supervisor-files.ts'
@@ -46,10 +47,11 @@ function syncTree(path: string, { reason, unkillable }: EndFacts): Partial<EndFa
   // Processes that cannot be killed usually wait for this very file system.
   if (unkillable.length > 0) return {}
   try {
-    syncFilesystemOf(path)
+    // Through its folder, which is ours: a worker may have closed its tree to us, or removed it.
+    syncFilesystemOf(dirname(path))
     return {}
   } catch (thrown) {
-    // A worker may have removed its tree; then nothing of it has to last.
+    // Gone with all around it: then nothing of it has to last.
     const isGone = isFault(thrown) && ['ENOENT', 'ENOTDIR'].includes(String(thrown.details['code']))
     if (isGone || !NEEDS_SYNC.includes(reason)) return {}
     return {

@@ -39,6 +39,7 @@ export type FileStatus = Readonly<{
 
 const NOT_REGULAR = 'not a regular file'
 const SYMBOLIC_LINK = 'a symbolic link'
+const HARD_LINK = 'a hard link'
 const READ_FLAGS =
   constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
 const CREATE_FLAGS =
@@ -49,14 +50,19 @@ const APPEND_FLAGS =
 /**
  * The whole content of a regular file of at most `maxBytes`; null when there is none.
  * Faults: sys/io, with the reason 'too large', 'not a regular file' or 'a symbolic link' where it is
- * one of these.
+ * one of these; with `refuseHardLinks` also 'a hard link', for a file that has another name elsewhere.
  */
-export function readFileBounded(path: string, maxBytes: number): Buffer | null {
+export function readFileBounded(
+  path: string,
+  maxBytes: number,
+  { refuseHardLinks = false } = {},
+): Buffer | null {
   const fd = openToRead(path)
   if (fd === null) return null
   try {
     const status = fstatSync(fd)
     if (!status.isFile()) throw ioFault('Reading', path, NOT_REGULAR)
+    if (refuseHardLinks && status.nlink > 1) throw ioFault('Reading', path, HARD_LINK)
     if (status.size > maxBytes) throw ioFault('Reading', path, 'too large')
     return readAll(fd, path, status.size, maxBytes)
   } finally {

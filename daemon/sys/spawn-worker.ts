@@ -1,3 +1,4 @@
+import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { describeThrown, isFault } from '../core/fault.ts'
 import { fileStatus } from './files.ts'
 import { type StartedProcess, signalGroup, startProcess } from './start-process.ts'
@@ -29,9 +30,24 @@ export type SpawnOutcome =
   /** `cause` is the system's code ('ENOENT', 'EACCES', 'E2BIG') where that says enough, else a text. */
   | Readonly<{ kind: 'failed'; cause: string }>
 
+/** How a program begins, in hex: a script, ELF (Linux), Mach-O of either order and width, and of several machines. */
+const BEGINNINGS: readonly string[] = [
+  '2321',
+  '7f454c46',
+  'feedface',
+  'feedfacf',
+  'cefaedfe',
+  'cffaedfe',
+  'cafebabe',
+  'cafebabf',
+]
+
 /** Starts a worker without a shell, in its own session, with an empty stdin. The caller keeps its descriptors. */
 export async function spawnWorker(request: WorkerRequest): Promise<SpawnOutcome> {
   const { argv, cwd, env, outputFd, lockFd } = request
+  if (wouldBeGivenToShell(argv[0])) {
+    return { kind: 'failed', cause: 'it is neither a program nor a script with a #! line' }
+  }
   let child: StartedProcess
   try {
     child = await startProcess({ argv, cwd, env, stdio: ['ignore', outputFd, outputFd, lockFd] })
@@ -44,6 +60,26 @@ export async function spawnWorker(request: WorkerRequest): Promise<SpawnOutcome>
   })
   const killGroup = (): void => void signalGroup(child, 'SIGKILL')
   return { kind: 'spawned', worker: { pid: child.pid, exited, killGroup } }
+}
+
+/**
+ * What the kernel refuses to run (ENOEXEC) the C library hands to /bin/sh, also within Node: an empty file
+ * would end with 0, as a success does. What cannot be read is left for the kernel to judge.
+ */
+function wouldBeGivenToShell(program: string): boolean {
+  if (!program.startsWith('/')) return false
+  try {
+    const fd = openSync(program, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      const head = Buffer.alloc(4)
+      const text = head.toString('hex', 0, readSync(fd, head))
+      return !BEGINNINGS.some((beginning) => text.startsWith(beginning))
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return false
+  }
 }
 
 function causeOf(thrown: unknown, program: string): string {

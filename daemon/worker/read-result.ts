@@ -5,7 +5,8 @@ import { type ParsedResult, parseResult } from './validate-result.ts'
 
 /**
  * The result file of a run. The file is opened without following links and only when it is a regular
- * file; no more than 1 MiB is read (R§7.2).
+ * file with no other name, for another one may lie where the worker may not look; no more than 1 MiB is
+ * read (R§7.2).
  * @param transcript where the worker's output is; named in the faults
  * Faults: worker/result-missing, worker/result-unreadable, worker/result-invalid.
  */
@@ -20,7 +21,7 @@ export function readResult(
 
 function readOrFault(path: string, transcript: string): Uint8Array | null {
   try {
-    return readFileBounded(path, LIMITS.resultBytes)
+    return readFileBounded(path, LIMITS.resultBytes, { refuseHardLinks: true })
   } catch (cause) {
     // What the worker put there in place of a file is the worker's doing, not a fault around us.
     const reason = isFault(cause) ? String(cause.details['reason'] ?? cause.message) : 'unknown'

@@ -1,6 +1,7 @@
 import { fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { shortenCharacters } from '../core/voice.ts'
+import { cutUtf8 } from './cut-utf8.ts'
 import { findJsonHazard, type JsonHazard } from './strict-json.ts'
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
@@ -59,8 +60,8 @@ export function parseResult(bytes: Uint8Array, transcript = ''): ParsedResult {
     const summary = value['summary']
     return {
       kind: 'failure',
-      status: shorten(status),
-      summary: typeof summary === 'string' ? summary : '',
+      status: mendText(shorten(status)),
+      summary: typeof summary === 'string' ? mendText(summary) : '',
     }
   }
   const rules: Readonly<Record<string, FieldRule>> = FIELDS
@@ -152,6 +153,11 @@ function artifactsProblem(value: JsonValue): string | null {
   return keys.some(isBad)
     ? `has a key that is empty, longer than ${LIMITS.artifactKeyBytes} bytes or has a control character`
     : null
+}
+
+/** What a worker says of its failure is told, whatever it is: half characters and NULs are not. */
+function mendText(text: string): string {
+  return cutUtf8(text.replaceAll(/[\p{Surrogate}\0]/gu, '\uFFFD'), LIMITS.summaryBytes)
 }
 
 function isObject(value: JsonValue): value is JsonObject {

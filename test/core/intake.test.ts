@@ -55,7 +55,7 @@ const TABLE: Readonly<Record<Phase | 'unknown', Readonly<Record<keyof typeof LAB
   queued:          { none: 'withdrawn', code: 'nothing', investigation: 'nothing', both: 'ambiguous-labels', closed: 'withdrawn' },
   in_progress:     { none: 'nothing', code: 'nothing', investigation: 'nothing', both: 'ambiguous-labels', closed: 'nothing' },
   awaiting_review: { none: 'nothing', code: 'nothing', investigation: 'nothing', both: 'ambiguous-labels', closed: 'nothing' },
-  previewed:       { none: 'nothing', code: 'dry-run-ended', investigation: 'dry-run-ended', both: 'ambiguous-labels', closed: 'nothing' },
+  previewed:       { none: 'withdrawn', code: 'dry-run-ended', investigation: 'dry-run-ended', both: 'ambiguous-labels', closed: 'withdrawn' },
   done:            { none: 'nothing', code: 'look-up-labeling', investigation: 'look-up-labeling', both: 'ambiguous-labels', closed: 'nothing' },
   failed:          { none: 'nothing', code: 'look-up-labeling', investigation: 'look-up-labeling', both: 'ambiguous-labels', closed: 'nothing' },
   needs_attention: { none: 'nothing', code: 'look-up-labeling', investigation: 'look-up-labeling', both: 'ambiguous-labels', closed: 'nothing' },
@@ -241,7 +241,12 @@ describe('which text closes an issue', () => {
       pull: { repository: home, number, isOpen, author: 'bob', title: 't', body },
     })
     const events = [at(1, false, 'fixes #12'), at(2, true, 'see #12'), at(3, true, 'fixes #12')]
-    expect(openPullClosing(events, key)?.number).toBe(3)
-    expect(openPullClosing(events.slice(0, 2), key)).toBe(null)
+    expect(openPullClosing(events, key, 'us')?.number).toBe(3)
+    expect(openPullClosing(events.slice(0, 2), key, 'us')).toBe(null)
+    // Under `close_issue: never` ours only refers to the issue.
+    const refers = [at(4, true, 'Refs #12\n\nDone.'), at(5, true, 'Refs #123')]
+    expect(openPullClosing(refers, key, 'us')).toBe(null)
+    expect(openPullClosing(refers, key, 'bob')?.number).toBe(4)
+    expect(openPullClosing(refers.slice(1), key, 'bob')).toBe(null)
   })
 })

@@ -99,6 +99,8 @@ type FaultRow = Readonly<{
   of?: 'writes' | 'listed' | 'POST pulls'
   /** Of a read something else, when a read is meant to get over it. */
   read?: Meaning
+  /** Of a refusal that has a fault of its own. */
+  code?: string
   /** Only for an answer with content. */
   cuts?: true
   /** Stands for others that mean the same. */
@@ -136,9 +138,9 @@ const FAULTS = {
   '422 exists already': { rule: { action: invalid({ message: 'A pull request already exists for octo:x.' }) }, means: 'trouble', write: 'lost', of: 'POST pulls' },
   '422 no commits': { rule: { action: invalid({ message: 'No commits between main and x' }) }, means: 'refused', write: 'none', of: 'POST pulls' },
   '422 head invalid': { rule: { action: invalid({ field: 'head', code: 'invalid' }) }, means: 'trouble', write: 'none', of: 'POST pulls' },
-  '301 to the same host': { rule: { action: answer(301, {}, SAME) }, means: 'trouble', read: 'nothing', write: 'none', isSample: true },
-  '307 to the same host': { rule: { action: answer(307, {}, SAME) }, means: 'trouble', read: 'nothing', write: 'none' },
-  '301 to another host': { rule: { action: answer(301, {}, ELSEWHERE) }, means: 'trouble', write: 'none' },
+  '301 to the same host': { rule: { action: answer(301, {}, SAME) }, means: 'refused', code: 'github/moved', read: 'nothing', write: 'none', isSample: true },
+  '307 to the same host': { rule: { action: answer(307, {}, SAME) }, means: 'refused', code: 'github/moved', read: 'nothing', write: 'none' },
+  '301 to another host': { rule: { action: answer(301, {}, ELSEWHERE) }, means: 'refused', code: 'github/moved', read: 'trouble', write: 'none' },
   hang: { rule: { action: { kind: 'hang' } }, means: 'trouble', write: 'lost' },
   'hang after the effect': { rule: { action: { kind: 'hang', effect: true } }, means: 'trouble', write: 'done', of: 'writes' },
   reset: { rule: { action: { kind: 'reset', effect: false } }, means: 'trouble', write: 'lost', isSample: true },
@@ -220,7 +222,7 @@ function expectedOf(placeName: PlaceName, faultName: FaultName): Outcome {
     sent: isWrite(place) ? timesSent(place, fault, means) : null,
     tick: isPolling(place) ? TICKS[means] : null,
   }
-  const outcome = { ...base, ...endOf(place, means) }
+  const outcome = { ...base, ...endOf(place, means, fault.code) }
   const exception = EXCEPTIONS.find(
     (row) => row.place === placeName && (row.means === means || row.fault === faultName),
   )
@@ -239,7 +241,7 @@ function timesSent(place: Place, fault: FaultRow, means: Meaning): number {
 }
 
 /** Where the life of the issue comes to rest, when it is not a pull request that waits for review. */
-function endOf(place: Place, means: Meaning): Partial<Outcome> {
+function endOf(place: Place, means: Meaning, code = 'github/refused'): Partial<Outcome> {
   if (place.during === 'watch') return endOfWatch(place, means)
   // Ticks look again by themselves, whatever it was.
   if (isPolling(place)) return {}
@@ -250,7 +252,7 @@ function endOf(place: Place, means: Meaning): Partial<Outcome> {
   }
   // What a tick meets while a worker works says nothing against the run.
   if (means !== 'refused' || place.during === 'work' || place.refused === 'goes-on') return {}
-  return { ...upTo(reached), phase: 'needs_attention', code: 'github/refused', workers }
+  return { ...upTo(reached), phase: 'needs_attention', code, workers }
 }
 
 /** A human has to decide in any case; opening the issue again is left when GitHub refuses it for good. */

@@ -5,7 +5,7 @@ import { type KnownFault, liveThroughMany } from '../support/model-history.ts'
 // A taste of test/long/histories.test.ts: the same histories, few of them.
 
 /** Open faults of the engine that these histories keep clear of; to be empty. */
-const KNOWN: readonly KnownFault[] = ['since-ahead', 'lost-wish', 'own-refs']
+const KNOWN: readonly KnownFault[] = []
 
 test('whatever happens, each issue is worked on once, and everything comes to rest', async () => {
   const { histories, phases, crashes, faults } = await liveThroughMany(150, KNOWN)

@@ -10,6 +10,7 @@ import { type IntakeReport, intake } from '../../daemon/engine/intake.ts'
 import { pollRepository } from '../../daemon/engine/poll-repository.ts'
 import { START, timelineEvent } from '../publish/publish-scene.ts'
 import {
+  AT,
   entryOf,
   issueOf,
   pollOf,
@@ -182,12 +183,16 @@ describe('a label after an end', () => {
     ...change,
   })
   /** The entry after a poll in which the issue had changed and had this history. */
-  async function relabel(ended: Partial<QueueEntry>, events: readonly TimelineEvent[]) {
+  async function relabel(
+    ended: Partial<QueueEntry>,
+    events: readonly TimelineEvent[],
+    serverTime = START + 9000 + LIMITS.pollOverlapMs,
+  ) {
     await scene().put(entryOf(7, { phase: 'failed', attempts: 3, ...ended }))
     let asked = 0
     scene().github.timeline = async () => {
       asked += 1
-      return { value: events, serverTime: START }
+      return { value: events, serverTime }
     }
     answer([issueOf(7, { updatedAt: START + 9000 })])
     const report = await take()
@@ -213,6 +218,14 @@ describe('a label after an end', () => {
   ])('%s', async (_, ended, events, wanted) => {
     const { entry } = await relabel(ended, events)
     expect(entry).toMatchObject({ ...wanted, seenUpdatedAt: toTimestamp(START + 9000) })
+  })
+
+  test('a history that may still be behind the issue is looked up again', async () => {
+    const early = START + 9000 + LIMITS.pollOverlapMs - 1
+    const { asked } = await relabel({ labeledEventId: 20 }, [labeled(20, 1)], early)
+    expect(scene().entry(7)?.seenUpdatedAt).toBe(AT)
+    await take()
+    expect(asked()).toBe(2)
   })
 
   test('is looked up once, until the issue changes again', async () => {

@@ -52,7 +52,7 @@ const CHANGE: CapturedTree = {
       linkTarget: null,
     },
   ],
-  submodulesKept: [],
+  submodulesKept: [], linksOut: [],
 }
 export const UNCHANGED: CapturedTree = { ...CHANGE, changes: [] }
 

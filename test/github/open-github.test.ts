@@ -152,7 +152,7 @@ describe('an idle poll', () => {
     expect((await github.issue(key))?.movedTo).toEqual({ owner: 'octo', name: 'newname' })
     expect((await github.repository(app))?.name.name).toBe('newname')
     expect(await faultOf(github.closeIssue(key))).toMatchObject({
-      code: 'github/failed',
+      code: 'github/moved',
       details: { effect: 'none' },
     })
     const { control } = server
@@ -204,8 +204,12 @@ describe('writes that go wrong', () => {
     await github.createPullRequest(app, pull)
     expect(await github.createPullRequest(app, pull)).toEqual({ kind: 'exists' })
     expect(
-      await faultOf(github.createPullRequest(app, { ...pull, headBranch: 'nowhere' })),
+      await faultOf(github.createPullRequest(app, { ...pull, baseBranch: 'nowhere' })),
     ).toMatchObject({ code: 'github/refused', details: { effect: 'none' } })
+    // A branch that was just pushed may not be seen yet.
+    expect(
+      await faultOf(github.createPullRequest(app, { ...pull, headBranch: 'nowhere' })),
+    ).toMatchObject({ code: 'github/failed', details: { effect: 'none' } })
     expect(
       await github.createPullRequest(app, { ...pull, headBranch: 'main', baseBranch: branch }),
     ).toEqual({ kind: 'no-commits' })

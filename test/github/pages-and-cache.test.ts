@@ -272,7 +272,7 @@ describe('redirects', () => {
       replyJson(response, status, {}, { location: '/elsewhere' }),
     )
     expect(await faultOf(open().createComment(ISSUE, 'x'))).toMatchObject({
-      code: 'github/failed',
+      code: 'github/moved',
       details: { effect: 'none', status },
     })
     expect(server.seen).toHaveLength(1)

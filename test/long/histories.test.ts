@@ -7,7 +7,7 @@ import { type KnownFault, liveThroughMany } from '../support/model-history.ts'
 const HISTORIES = Number(process.env['HISTORIES'] ?? 2000)
 
 /** Open faults of the engine that these histories keep clear of; to be empty. */
-const KNOWN: readonly KnownFault[] = ['since-ahead', 'lost-wish', 'own-refs']
+const KNOWN: readonly KnownFault[] = []
 
 test('whatever happens, each issue is worked on once, and everything comes to rest', async () => {
   const { histories, phases } = await liveThroughMany(HISTORIES, KNOWN)

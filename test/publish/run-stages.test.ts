@@ -320,7 +320,20 @@ describe('when it must not go on', () => {
     expect(await publish(pushed, {}, { withdrawn })).toMatchObject({ kind: 'published' })
 
     const findings = makeWorld()
-    const plan = 'findings'
-    expect(await publish(findings, {}, { plan, withdrawn })).toMatchObject({ kind: 'published' })
+    findings.fail('removeLabel', 'refused')
+    await publish(findings, {}, { plan: 'findings' })
+    const tried = await publish(findings, {}, { plan: 'findings', withdrawn })
+    expect(tried).toMatchObject({ kind: 'published' })
   })
+
+  test.each(['findings', 'no-changes'] as const)(
+    'withdrawn before the comment of %s: nothing is said',
+    async (plan) => {
+      const world = makeWorld()
+      const reason = fault('issue/withdrawn', { issue: 'i', reason: 'it was closed' })
+      const tried = await publish(world, {}, { plan, withdrawn: async () => reason })
+      expect(tried).toMatchObject({ code: 'issue/withdrawn' })
+      expect(world.done).toEqual([])
+    },
+  )
 })

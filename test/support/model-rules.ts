@@ -105,6 +105,9 @@ export function watchRules(world: ModelWorld, tally: Tally) {
       const old = before.entries[id]
       if (old !== undefined && old !== entry) judgeChange(id, old, entry)
     }
+    for (const [id, old] of Object.entries(before.entries)) {
+      if (after.entries[id] === undefined) judgeLeaving(id, old)
+    }
     judgeSlots(after)
   }
 
@@ -127,6 +130,12 @@ export function watchRules(world: ModelWorld, tally: Tally) {
     const labeling = entry.labeledEventId ?? 0
     if (labeling <= (answered.get(id) ?? 0)) violate(`I8: ${id} began anew for an old labelling`)
     answered.set(id, labeling)
+  }
+  /** What ended long ago leaves; a wish after that begins with nothing. */
+  const judgeLeaving = (id: string, { phase }: QueueEntry): void => {
+    if (!PHASES[phase].terminal) violate(`I4: ${id} left the queue while ${phase}`)
+    budgets.delete(id)
+    endedAt.delete(id)
   }
   const judgeSlots = ({ entries }: QueueState): void => {
     const atWork = Object.values(entries).filter(({ phase }) => PHASES[phase].slot)
