@@ -7,7 +7,7 @@ import type { FileStatus } from '../sys/files.ts'
 import type { Config } from './config.ts'
 import { NOT_SHOWN, type Problem, showFound } from './problem.ts'
 import { readToken } from './resolve-token.ts'
-import { CONFIG_SCHEMA, type ConfigFile, type ConfigKey } from './schema.ts'
+import type { ConfigFile, ConfigKey } from './schema.ts'
 
 /** What lies at a path: nothing (null), something, or something that cannot be looked at. */
 export type Seen = FileStatus | null | Readonly<{ kind: 'unreadable'; reason: string }>
