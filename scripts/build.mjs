@@ -16,9 +16,11 @@ const ENTRIES = {
   caduceus: 'daemon/main.ts',
   cli: 'daemon/cli.ts',
   runner: 'daemon/runner.ts',
-  supervisor: 'daemon/supervise.ts',
   github: 'daemon/serve-github.ts',
 }
+
+/** One file, not parts shared with others: every worker waits for its start. */
+const ALONE = { supervisor: 'daemon/supervise.ts' }
 
 /**
  * Parts of packages that no command of ours reaches, yet that every start would load. What stands in for
@@ -51,15 +53,11 @@ const leaveOut = {
 }
 
 rmSync(out, { recursive: true, force: true })
-await build({
+const SHARED = {
   absWorkingDir: root,
-  entryPoints: ENTRIES,
   outdir: out,
   outExtension: { '.js': '.mjs' },
   bundle: true,
-  splitting: true,
-  // In one folder with the entries: the program finds its own files from wherever a function lands.
-  chunkNames: 'part-[hash]',
   platform: 'node',
   target: 'node20',
   format: 'esm',
@@ -70,7 +68,15 @@ await build({
   },
   plugins: [leaveOut],
   logLevel: 'warning',
+}
+await build({
+  ...SHARED,
+  entryPoints: ENTRIES,
+  splitting: true,
+  // In one folder with the entries: the program finds its own files from wherever a function lands.
+  chunkNames: 'part-[hash]',
 })
+await build({ ...SHARED, entryPoints: ALONE })
 // oclif finds the commands in this package; the manifest spares loading them to know them.
 const oclifPackage = {
   name: 'caduceus',

@@ -128,7 +128,7 @@ process.on('exit', () => writeFileSync(${JSON.stringify(report)}, JSON.stringify
  * Median times of two tasks run in turns, and the median of the pairs' ratios.
  * @param judged, against run something once and may return the milliseconds they took themselves
  */
-async function comparePairs(pairs, judged, against) {
+export async function comparePairs(pairs, judged, against) {
   const times = []
   for (let pair = 0; pair < pairs; pair += 1) {
     // In alternating order: whatever the first one warms up for the second evens out.

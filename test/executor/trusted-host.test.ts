@@ -18,13 +18,7 @@ import { isLocked, tryLock } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { spawnDetached } from '../../daemon/sys/spawn-detached.ts'
 import { actorsOf, bundleFixture } from '../support/processes.ts'
-import {
-  buildSupervisor,
-  misbehaves,
-  type Rig,
-  reportOf,
-  shell,
-} from '../support/supervisor-rig.ts'
+import { buildSupervisor, type Rig, reportOf, rogue, shell } from '../support/supervisor-rig.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 describe('runs on a trusted host', () => {
@@ -220,7 +214,7 @@ describe('runs on a trusted host', () => {
     })
 
     test('a process in a folder too deep to be named hinders no sweep', async () => {
-      const script = `${misbehaves('works-too-deep').join(' ')} & touch up; exec sleep 600`
+      const script = `${rogue('works-too-deep').join(' ')} & touch up; exec sleep 600`
       const request = await launchUntilUp(shell(script))
       await waitUntil('it is down there', () => rig.processes().some(isTooDeep))
       killSupervisorProcess()

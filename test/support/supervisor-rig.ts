@@ -11,12 +11,13 @@ import { removePath } from '../../daemon/sys/files.ts'
 import { processesHolding, processesWithVariable } from '../../daemon/sys/find-processes.ts'
 import { bundleFixture } from './processes.ts'
 
-const MISBEHAVES = join(import.meta.dirname, '../fixtures/bin/misbehaves')
+const ROGUE = join(import.meta.dirname, '../fixtures/bin/rogue')
 
-/** A worker that misbehaves in one of the ways of that program. */
-export const misbehaves = (
-  ...how: readonly [string, ...string[]]
-): readonly [string, ...string[]] => [MISBEHAVES, ...how]
+/** A worker that does one of the bad things of that program. */
+export const rogue = (...how: readonly [string, ...string[]]): readonly [string, ...string[]] => [
+  ROGUE,
+  ...how,
+]
 
 /** A shell script as a worker. */
 export const shell = (script: string): readonly [string, ...string[]] => ['/bin/sh', '-c', script]
