@@ -219,6 +219,8 @@ export type CapturedTree = Readonly<{
   changes: readonly TreeChange[]
   /** Submodules the worker moved; kept at the base and mentioned (P§5). */
   submodulesKept: readonly string[]
+  /** Links out of the tree, or into a git directory, also by way of other links; not those the base has. */
+  linksOut: readonly string[]
 }>
 
 export type TreeChange = Readonly<{

@@ -5,6 +5,7 @@ import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
+import { shortenCharacters } from '../core/voice.ts'
 import { removeFile, writeFileAtomic } from '../sys/files.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import { readResult } from '../worker/read-result.ts'
@@ -99,7 +100,7 @@ function archiveResult(ports: RunPorts, journal: Journal, transcript: string): J
 }
 
 function firstLine(text: string): string {
-  return (text.split('\n', 1)[0] ?? '').slice(0, 200)
+  return shortenCharacters(text.split('\n', 1)[0] ?? '', 200)
 }
 
 function endFacts(ports: RunPorts, journal: Journal): Parameters<typeof classifyEnd>[1] {

@@ -15,6 +15,7 @@ import {
   parseStaged,
   toBytes,
 } from './listing.ts'
+import { refuseTraps } from './refuse-traps.ts'
 import { makeTreeGit, type RunGit, type TreeGit, treeUnusable } from './run-git.ts'
 
 /**
@@ -34,6 +35,7 @@ export async function captureTree(
   if (fileStatus(tree.path)?.kind !== 'directory') {
     throw treeUnusable(tree, 'the folder itself is gone or was replaced')
   }
+  refuseTraps(tree)
   const random = randomBytes(6).toString('hex')
   const indexPath = tree.indexPath + INDEX_SUFFIXES.working + random
   // With its time: changes within the second of the checkout are only seen that way.
@@ -46,11 +48,12 @@ export async function captureTree(
     await updateIndex(git, tree, found)
     await putBack(git, gitlinks)
     const treeOid = (await git({ args: ['write-tree'] })).stdout.toString().trim()
-    const changes = await describeChanges(git, tree, treeOid)
+    const { changes, linksOut } = await describeChanges(git, tree, treeOid)
     const touched = gitlinks.filter(
       ({ path }) => !isEmptyFolder(join(tree.path, displayPath(path))),
     )
-    return { treeOid, changes, submodulesKept: touched.map(({ path }) => displayPath(path)) }
+    const submodulesKept = touched.map(({ path }) => displayPath(path))
+    return { treeOid, changes, submodulesKept, linksOut }
   } finally {
     removeFile(indexPath)
     removeFile(`${indexPath}.lock`)

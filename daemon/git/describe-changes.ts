@@ -1,5 +1,6 @@
 import { fault } from '../core/fault.ts'
-import type { RunTree, TreeChange } from '../core/ports.ts'
+import type { CapturedTree, RunTree, TreeChange } from '../core/ports.ts'
+import { findLinksOut } from './escaping-links.ts'
 import {
   type BytePath,
   displayPath,
@@ -23,14 +24,15 @@ const STATUSES: Readonly<Record<string, TreeChange['status']>> = {
 
 /**
  * What a written tree changes against the base, with sizes and link targets: everything the rules of
- * publishing need, read from objects that can no longer change (P§5).
+ * publishing need, read from objects that can no longer change (P§5). `git` must work on the index the
+ * tree was written from.
  * Faults: git/stored-form, git/failed.
  */
 export async function describeChanges(
   git: TreeGit,
   tree: RunTree,
   treeOid: string,
-): Promise<readonly TreeChange[]> {
+): Promise<Pick<CapturedTree, 'changes' | 'linksOut'>> {
   const { stdout } = await git({
     args: ['diff-tree', '-r', '-z', '--no-renames', `${tree.baseOid}^{tree}`, treeOid],
   })
@@ -48,7 +50,8 @@ export async function describeChanges(
     if (hasStoredForm(filter, contents.get(newOid) ?? Buffer.alloc(0))) continue
     throw fault('git/stored-form', { path: displayPath(path), filter, tree: tree.path })
   }
-  return raw.map(({ path, status, oldMode, newMode, newOid }) => ({
+  const linksOut = (await findLinksOut(git, raw)).map(displayPath)
+  const changes = raw.map(({ path, status, oldMode, newMode, newOid }) => ({
     path: displayPath(path),
     status: STATUSES[status] ?? 'modified',
     oldMode,
@@ -57,6 +60,7 @@ export async function describeChanges(
     size: sizes.get(newOid) ?? 0,
     linkTarget: newMode === SYMBOLIC_LINK ? showTarget(contents.get(newOid)) : null,
   }))
+  return { changes, linksOut }
 }
 
 async function readSizes(

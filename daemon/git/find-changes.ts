@@ -93,10 +93,17 @@ async function listUntracked(git: TreeGit, scope: Scope): Promise<readonly ByteP
   return parsePaths(stdout).filter((path) => !scope.control.has(path) && !isInSubmodule(path))
 }
 
-/** Git passes over what it may not read; publishing without it would look as if it were gone. */
+const PASSED_OVER = /Permission denied|could not open directory/
+
+/** A path too deep to be named fills pages; the reason at its end counts. */
+function shortenLine(line: string): string {
+  return line.length <= 300 ? line : `${line.slice(0, 200)}…${line.slice(-100)}`
+}
+
+/** Git passes over what it may not read or cannot name; publishing without it would look as if it were gone. */
 function refuseUnreadable(scope: Scope, stderr: string): void {
-  const line = stderr.split('\n').find((text) => /Permission denied/.test(text))
-  if (line !== undefined) throw treeUnusable(scope.tree, line)
+  const line = stderr.split('\n').find((text) => PASSED_OVER.test(text))
+  if (line !== undefined) throw treeUnusable(scope.tree, shortenLine(line))
 }
 
 function refuseUnusable(scope: Scope, path: BytePath, entry: TreeEntry | null): void {

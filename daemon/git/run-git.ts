@@ -75,8 +75,12 @@ export function makeRunGit(operator: Environment, timeoutMs: () => number): RunG
 /** A call of git on a worker's files, with the store as its repository and an index of its own. */
 export type TreeGit = (call: Pick<GitCall, 'args' | 'input'>) => Promise<GitOutput>
 
-/** A file of the tree that may not be read; of the store's own files git says it otherwise. */
-const UNREADABLE = /(?:open\(".*"\)|could not open '.*' for reading): Permission denied/s
+/**
+ * What is wrong with a file of the tree: it may not be read (of the store's own files git says it
+ * otherwise), or it is not in the encoding that its attributes name.
+ */
+const UNREADABLE =
+  /(?:open\(".*"\)|could not open '.*' for reading): Permission denied|failed to encode '|BOM is (?:required|prohibited) in '/s
 
 /** Objects are written without waiting for the disk. Faults: git/failed, worker/tree-unusable, sys/output-too-large. */
 export function makeTreeGit(runGit: RunGit, tree: RunTree, indexPath: string): TreeGit {

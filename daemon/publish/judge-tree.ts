@@ -5,9 +5,12 @@ import type { CapturedTree, TreeChange } from '../core/ports.ts'
 import type { PublishPolicy } from '../core/publish-policy.ts'
 
 type Breach = Readonly<{ class: 'policy' | 'worker'; reason: string }>
-type Rule = (changes: readonly TreeChange[], policy: PublishPolicy) => Breach | null
+type Rule = (
+  changes: readonly TreeChange[],
+  policy: PublishPolicy,
+  linksOut: readonly string[],
+) => Breach | null
 
-const SYMBOLIC_LINK = '120000'
 const GITLINK = '160000'
 
 /**
@@ -19,12 +22,11 @@ const RULES = [
     const bad = changes.find(({ path }) => path.split('/').some(isGitDirectoryName))
     return bad ? { class: 'worker', reason: `${show(bad.path)} would be a git directory` } : null
   },
-  function escapingLink(changes) {
-    const bad = changes.find(
-      ({ newMode, path, linkTarget }) =>
-        newMode === SYMBOLIC_LINK && linkTarget !== null && leavesTree(path, linkTarget),
-    )
-    return bad ? { class: 'worker', reason: `${show(bad.path)} links to outside the tree` } : null
+  function escapingLink(_changes, _policy, linksOut) {
+    const bad = linksOut[0]
+    return bad === undefined
+      ? null
+      : { class: 'worker', reason: `${show(bad)} links to outside the tree` }
   },
   function submodule(changes) {
     const bad = changes.find(({ newMode }) => newMode === GITLINK)
@@ -61,22 +63,11 @@ const FAULT_OF = { policy: 'publish/policy', worker: 'worker/tree-unusable' } as
 /** Faults: worker/tree-unusable, publish/policy. Fine = returns. */
 export function judgeTree(captured: CapturedTree, policy: PublishPolicy, treePath: string): void {
   for (const rule of RULES) {
-    const breach = rule(captured.changes, policy)
+    const breach = rule(captured.changes, policy, captured.linksOut)
     if (breach !== null) {
       throw fault(FAULT_OF[breach.class], { reason: breach.reason, tree: treePath })
     }
   }
-}
-
-function leavesTree(path: string, target: string): boolean {
-  if (target.startsWith('/')) return true
-  const at = path.split('/').slice(0, -1)
-  for (const part of target.split('/')) {
-    if (part === '..') {
-      if (at.pop() === undefined) return true
-    } else if (part !== '' && part !== '.') at.push(part)
-  }
-  return isGitDirectoryName(at[0] ?? '')
 }
 
 function show(path: string): string {

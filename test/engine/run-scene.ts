@@ -52,7 +52,8 @@ const CHANGE: CapturedTree = {
       linkTarget: null,
     },
   ],
-  submodulesKept: [], linksOut: [],
+  submodulesKept: [],
+  linksOut: [],
 }
 export const UNCHANGED: CapturedTree = { ...CHANGE, changes: [] }
 

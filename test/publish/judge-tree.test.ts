@@ -21,8 +21,12 @@ const removed = (path: string): TreeChange =>
   file(path, { status: 'deleted', newMode: '000000', size: 0 })
 
 /** 'fine', or the code and the first words of what is wrong. */
-function verdict(changes: readonly TreeChange[], change: Partial<PublishPolicy> = {}): string {
-  const captured = { treeOid: 't', changes, submodulesKept: [] }
+function verdict(
+  changes: readonly TreeChange[],
+  change: Partial<PublishPolicy> = {},
+  linksOut: readonly string[] = [],
+): string {
+  const captured = { treeOid: 't', changes, submodulesKept: [], linksOut }
   try {
     judgeTree(captured, { ...POLICY, ...change }, '/the tree')
     return 'fine'
@@ -57,30 +61,11 @@ describe('what a worker must not leave', () => {
     },
   )
 
-  test.each([
-    ['l', '/absolute'],
-    ['l', '..'],
-    ['l', '../x'],
-    ['a/l', '../../x'],
-    ['a/b/l', `${'../'.repeat(3)}x`],
-    ['a/l', './../.././x'],
-    ['l', 'a/../../x'],
-    ['l', '.git/config'],
-    ['a/l', '../.GIT/config'],
-  ])('a link out of the tree: %s → %s', (path, target) => {
-    expect(verdict([link(path, target)])).toMatch(/^worker\/tree-unusable: .* outside the tree$/)
-  })
-
-  test.each([
-    ['l', 'x'],
-    ['a/l', '..'],
-    ['a/b/l', '../../x'],
-    ['l', 'a/../x'],
-    ['l', '...'],
-    ['l', '.gitignore'],
-    ['a/l', '..x/y'],
-  ])('a link inside it is fine: %s → %s', (path, target) => {
-    expect(verdict([link(path, target)])).toBe('fine')
+  test('a link out of the tree', () => {
+    expect(verdict([link('l', 'a/../x')])).toBe('fine')
+    expect(verdict([link('l', 'a/../x')], {}, ['l', 'm'])).toBe(
+      'worker/tree-unusable: "l" links to outside the tree',
+    )
   })
 
   test('a repository of its own', () => {
@@ -129,7 +114,8 @@ describe('what a human has to decide', () => {
 
   test('what the worker did wrong comes before what a human has to decide', () => {
     const changes = [file('Makefile'), link('l', '/x')]
-    expect(verdict(changes, { protectedPaths, maxChangedFiles: 1 })).toMatch(/^worker\//)
+    const found = verdict(changes, { protectedPaths, maxChangedFiles: 1 }, ['l'])
+    expect(found).toMatch(/^worker\//)
   })
 
   test('nothing is always fine', () => {

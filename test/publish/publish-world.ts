@@ -19,11 +19,11 @@ import {
   JOURNAL,
   POLICY,
   PUSH_MS,
-  STEP_MS,
   publicationOf,
   pull,
   REPOSITORY_ID,
   START,
+  STEP_MS,
   timelineEvent,
   US,
 } from './publish-scene.ts'

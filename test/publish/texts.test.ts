@@ -133,7 +133,12 @@ describe('the frozen publication', () => {
     pullRequestTitle: 'fix: a title',
     artifacts: { log: 'an artifact' },
   }
-  const TREE: CapturedTree = { treeOid: 't', changes: [], submodulesKept: ['vendor/x'], linksOut: [] }
+  const TREE: CapturedTree = {
+    treeOid: 't',
+    changes: [],
+    submodulesKept: ['vendor/x'],
+    linksOut: [],
+  }
   const freeze = (
     plan: PublishPlan,
     change: Partial<Report> = {},

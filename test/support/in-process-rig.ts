@@ -476,7 +476,8 @@ function lightGit(origin: string, commit: string): Partial<Git> {
     captureTree: async () => ({
       treeOid: commit,
       changes: [{ ...change, ...modes }],
-      submodulesKept: [], linksOut: [],
+      submodulesKept: [],
+      linksOut: [],
     }),
     commitTree: async () => commit,
     remoteBranch: async (_, branch) => read(branch),

@@ -1,13 +1,23 @@
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { isFault } from '../../daemon/core/fault.ts'
 import { readResult } from '../../daemon/worker/read-result.ts'
 import { findJsonHazard } from '../../daemon/worker/strict-json.ts'
 import { parseResult } from '../../daemon/worker/validate-result.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const VALID = {
   status: 'success',
@@ -183,6 +193,18 @@ describe('which results are accepted', () => {
     })
   })
 
+  test('what a worker says of its failure is bounded, and has no half characters', () => {
+    const failed = {
+      status: `no\uD83E${'\0'.repeat(99)}`,
+      summary: `\0\uDD16${'ä'.repeat(40_000)}`,
+    }
+    const parsed = parseResult(bytesOf(failed))
+    if (parsed.kind !== 'failure') throw new Error('it is a failure')
+    expect(parsed.status).toMatch(/^no\uFFFD+…$/)
+    expect(parsed.summary).toMatch(/^\uFFFD\uFFFDä+\.\.\.<truncated \d+ bytes>$/)
+    expect(Buffer.byteLength(parsed.summary)).toBeLessThanOrEqual(65_536)
+  })
+
   test('no input crashes; whatever is refused is refused with one of two faults', () => {
     const field = fc.oneof(fc.anything(), fc.string({ unit: 'binary' }), fc.constant('success'))
     const objects = fc.record(
@@ -255,6 +277,77 @@ describe('which files are read', () => {
     ])
     expect(read('absent')).toMatch(/^worker\/result-missing/)
   })
+
+  test('no device, no socket, and no gigabyte of nothing', async () => {
+    symlinkSync('/dev/zero', join(folder, 'zero'))
+    truncateSync(write('sparse', ''), 2 ** 30)
+    const server = createServer().listen(join(folder, 'socket'))
+    await waitUntil('the socket', () => server.listening)
+    const started = performance.now()
+    expect(['zero', 'socket', 'sparse'].map(read)).toEqual([
+      'worker/result-unreadable: it is a symbolic link',
+      'worker/result-unreadable: it is not a regular file',
+      'worker/result-unreadable: it is too large',
+    ])
+    expect(performance.now() - started).toBeLessThan(5_000)
+    await new Promise((closed) => server.close(closed))
+  })
+
+  test('no other name of a file that may lie elsewhere', () => {
+    linkSync(write('foreign', JSON.stringify(VALID)), join(folder, 'result'))
+    expect(read('result')).toBe('worker/result-unreadable: it is a hard link')
+    rmSync(join(folder, 'foreign'))
+    expect(read('result')).toMatchObject({ kind: 'success' })
+  })
+
+  test('one with a byte order mark is read as it is without', () => {
+    expect(
+      read(write('mark', `\ufeff${JSON.stringify(VALID)}`).slice(folder.length)),
+    ).toMatchObject({
+      kind: 'success',
+    })
+  })
+
+  test('one that is swapped, cut and grown while it is read is read whole, or refused', async () => {
+    const outside = mkdtempSync(join(tmpdir(), 'worker-result-outside-'))
+    writeFileSync(join(outside, 'foreign'), JSON.stringify({ ...VALID, summary: 'foreign' }))
+    const rogue = spawn(ROGUE, ['swapped-result'], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'], CANARY: '/bin/false', OUTSIDE: outside },
+      stdio: 'ignore',
+    })
+    const ended = new Promise((resolveEnd) => rogue.on('close', resolveEnd))
+    const seen = new Set<string>()
+    try {
+      await waitUntil('everything the rogue puts there', () => {
+        for (let count = 0; count < 200; count += 1) seen.add(outcomeOf(read('worker-result.json')))
+        return WHOLE_OR_REFUSED.every((outcome) => seen.has(outcome))
+      })
+    } finally {
+      rogue.kill('SIGKILL')
+      await ended
+      rmSync(outside, { recursive: true })
+    }
+    expect([...seen].sort()).toEqual([...WHOLE_OR_REFUSED].sort())
+  })
+
+  /** The summary of what was accepted, or the refusal. */
+  function outcomeOf(found: unknown): string {
+    if (typeof found === 'string') return found.replace(/^(worker\/result-missing).*/s, '$1')
+    const { result } = found as { result?: { summary: string } }
+    return result?.summary.slice(0, 10) ?? String(found)
+  }
+
+  const ROGUE = resolve(import.meta.dirname, '../fixtures/bin/git-rogue')
+  const WHOLE_OR_REFUSED = [
+    'one',
+    'twotwotwot',
+    'worker/result-missing',
+    'worker/result-unreadable: it is a symbolic link',
+    'worker/result-unreadable: it is a hard link',
+    'worker/result-unreadable: it is not a regular file',
+    'worker/result-unreadable: it is not JSON',
+  ]
 
   test('exactly 1 MiB is read', () => {
     const text = JSON.stringify(VALID)
