@@ -1,17 +1,17 @@
-import { type Journal, PUBLISH_STAGES } from '../core/journal.ts'
+import { type Journal, PUBLISH_STAGES, type RunStage } from '../core/journal.ts'
 import type { Journals } from '../core/ports.ts'
 import { openJournals } from '../state/journals.ts'
 import { layoutOf } from '../state/layout.ts'
 import { readFileBounded } from '../sys/files.ts'
 
-/** What people are told as a run reaches a stage. */
-const STAGE_LINES: Readonly<Record<string, string>> = {
+/** What people are told as a run reaches a stage, in the order of the stages. */
+const STAGE_LINES = {
   starting: 'claimed the issue',
   owned: 'a detached runner took over',
   launching: 'made an isolated tree and started the worker under its supervisor',
   finished: 'the worker succeeded; its result is archived',
   publishing: 'checked the change and froze every outgoing text',
-}
+} as const satisfies Readonly<Partial<Record<RunStage, string>>>
 
 const MARKER_LINES: Readonly<Record<string, string>> = {
   committed: 'committed',
@@ -45,8 +45,7 @@ export function followRuns(
     for (const runId of journals.list()) {
       const journal = readOrNull(journals, runId)
       if (journal === null) continue
-      if (journal.stage in STAGE_LINES)
-        once(`${runId} ${journal.stage}`, STAGE_LINES[journal.stage] ?? '')
+      for (const stage of stagesOf(journal)) once(`${runId} ${stage}`, STAGE_LINES[stage])
       const transcript = readFileBounded(layout.run(runId).transcript, TRANSCRIPT_BYTES)
       const text = transcript?.toString('utf8') ?? ''
       const end = text.lastIndexOf('\n') + 1
@@ -73,6 +72,15 @@ export function followRuns(
       }
     }
   }
+}
+
+/** The stages a run has been through: it may pass several between two looks. */
+function stagesOf({ stage, endedIn, publication }: Journal): readonly (keyof typeof STAGE_LINES)[] {
+  const all = Object.keys(STAGE_LINES) as readonly (keyof typeof STAGE_LINES)[]
+  const reached = endedIn ?? stage
+  const at = all.findIndex((name) => name === reached)
+  if (at >= 0) return all.slice(0, at + 1)
+  return publication === null ? all.slice(0, -1) : all
 }
 
 /** A write that was under way when its runner died may still take effect; it is not repeated before that is over. */

@@ -203,7 +203,7 @@ async function endLastRun(parts: Parts, claim: Claim, { entry, last }: Plan): Pr
     await endWorker(parts, entry.key, runId)
   } else if (journal !== null) {
     const givenUp = giveUpRun(journal)
-    const mayHaveWorker = journal.stage === 'launching'
+    const mayHaveWorker = journal.stage === 'launching' || journal.endedIn === 'launching'
     if (mayHaveWorker) requestCancel(parts.layout.run(journal.runId).control)
     if (givenUp !== journal) parts.journals.write(givenUp)
     if (mayHaveWorker) await endWorker(parts, entry.key, journal.runId)

@@ -21,6 +21,10 @@ export function tickSettingsOf(config: Config): TickSettings {
     dryRun: config.dryRun,
     retry: retryPolicyOf(config),
     circuits: circuitPolicyOf(config),
+    longestStepMs: Math.max(
+      3 * stepMsOf(config),
+      config.workerTimeoutSeconds * 1000 + stepMsOf(config),
+    ),
     retention: retentionPolicyOf(config),
   }
 }
@@ -35,7 +39,7 @@ export function runSettingsOf(config: Config): RunSettings {
     existingPull: config.existingPr,
     archivesTrees: config.archiveOnRetry,
     pushTimeoutMs: config.gitTimeoutSeconds * 1000,
-    stepMs: (2 * config.gitTimeoutSeconds + 8 * config.httpTimeoutSeconds) * 1000 + STEP_SLACK_MS,
+    stepMs: stepMsOf(config),
     worker: {
       command: config.workerCommand,
       instruction: config.workerInstruction,
@@ -50,6 +54,10 @@ export function runSettingsOf(config: Config): RunSettings {
       ignoredAuthors: config.commentIgnorePatterns,
     },
   }
+}
+
+function stepMsOf({ gitTimeoutSeconds, httpTimeoutSeconds }: Config): number {
+  return (2 * gitTimeoutSeconds + 8 * httpTimeoutSeconds) * 1000 + STEP_SLACK_MS
 }
 
 function retryPolicyOf(config: Config): RetryPolicy {

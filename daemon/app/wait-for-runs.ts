@@ -1,8 +1,10 @@
 import { issueId } from '../core/issue-key.ts'
-import { fromTimestamp } from '../core/timestamp.ts'
+import { LIMITS } from '../core/limits.ts'
+import { fromTimestamp, plausibleWait } from '../core/timestamp.ts'
 import type { Ports } from './open-ports.ts'
 
 const LOOK_MS = 200
+const LONGEST_PAUSE_MS = 10_000
 
 /**
  * Waits until every given run has settled. A run whose runner left before that (it waits for a settle
@@ -19,13 +21,15 @@ export async function waitForRuns(
 ): Promise<void> {
   const { clock } = ports
   const waited = new Set(runIds)
+  let pauseMs = LOOK_MS
   while (!signal.aborted) {
     const open = [...waited].filter((runId) => !isSettled(ports, runId))
     if (open.length === 0) return
-    if (open.some((runId) => isForsaken(ports, runId))) {
-      for (const runId of await lookAgain()) waited.add(runId)
-    }
-    await clock.sleep(LOOK_MS, signal)
+    const isForsakenAny = open.some((runId) => isForsaken(ports, runId))
+    // A look that does not help is not repeated at once.
+    pauseMs = isForsakenAny ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : LOOK_MS
+    if (isForsakenAny) for (const runId of await lookAgain()) waited.add(runId)
+    await clock.sleep(pauseMs, signal)
   }
 }
 
@@ -36,13 +40,15 @@ function isSettled({ journals, store }: Pick<Ports, 'journals' | 'store'>, runId
   return entry?.runId !== runId && journal.stage === 'starting'
 }
 
-/** Nobody holds it, and it is time to go on. */
+/** It is time to go on, and nobody holds it, or its owner should have written again by now. */
 function isForsaken(
   { journals, claims, clock }: Pick<Ports, 'journals' | 'claims' | 'clock'>,
   runId: string,
 ): boolean {
   const journal = journals.read(runId)
   if (journal === null || journal.stage === 'settled') return false
-  const isDue = journal.notBefore === null || fromTimestamp(journal.notBefore) <= clock.now()
-  return isDue && !claims.isHeld(journal.key)
+  const now = clock.now()
+  const isDue = (plausibleWait(journal.notBefore, now, LIMITS.rateLimitCapMs) ?? now) <= now
+  const isOverdue = journal.ownedUntil !== null && fromTimestamp(journal.ownedUntil) < now
+  return isDue && (isOverdue || !claims.isHeld(journal.key))
 }

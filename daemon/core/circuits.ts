@@ -54,6 +54,7 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   'interrupted',
   'not-started',
   'infrastructure-failed',
+  'withdrawn',
 ])
 
 /** The name under which a circuit is stored and shown: `provider:github`, `repository:owner/name`. */
@@ -138,7 +139,10 @@ export function heldBackUntil(
     const { state, until } = judgeCircuit(circuit, now, policy)
     if (until !== null) return [until]
     const isTried = atWork.some(
-      (entry) => circuitId(scope, entry.key) === id && entry.updatedAt >= circuit.until,
+      // With a time ahead of now the clock was set back; then any run at work is the one that tries.
+      ({ key: other, updatedAt }) =>
+        circuitId(scope, other) === id &&
+        (updatedAt >= circuit.until || circuit.until > toTimestamp(now)),
     )
     return state === 'half-open' && isTried ? [now] : []
   })

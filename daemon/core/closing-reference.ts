@@ -8,8 +8,8 @@ const KEYWORD = String.raw`(?<![A-Za-z0-9_])(?:close[sd]?|fix(?:e[sd])?|resolve[
 const REFERENCE = String.raw`(?:(?<slug>[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})?#|GH-|https?:\/\/[^\s/]{1,253}\/(?<path>[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})\/(?:issues|pull)\/)(?<number>\d{1,10})(?!\d)`
 const CLOSING = new RegExp(KEYWORD + REFERENCE, 'gi')
 
-/** Code and comments, where GitHub does not look. Linear: each part ends at its first end mark. */
-const UNREAD = /```[^`]*```|~~~[^~]*~~~|`[^`\n]*`|<!--[^>]*-->/g
+/** Code, where GitHub does not look; each part ends at its first end mark. */
+const CODE = /```[^`]*```|~~~[^~]*~~~|`[^`\n]*`/g
 
 /**
  * Whether a text closes an issue once it is merged.
@@ -17,10 +17,25 @@ const UNREAD = /```[^`]*```|~~~[^~]*~~~|`[^`\n]*`|<!--[^>]*-->/g
  */
 export function closesIssue(text: string, home: RepositoryName, key: IssueKey): boolean {
   const wanted = repositoryId(repositoryOf(key))
-  return [...text.replaceAll(UNREAD, ' ').matchAll(CLOSING)].some(({ groups = {} }) => {
-    const named = groups['slug'] ?? groups['path'] ?? repositoryId(home)
-    return Number(groups['number']) === key.number && named.toLowerCase() === wanted
-  })
+  return [...withoutComments(text).replaceAll(CODE, ' ').matchAll(CLOSING)].some(
+    ({ groups = {} }) => {
+      const named = groups['slug'] ?? groups['path'] ?? repositoryId(home)
+      return Number(groups['number']) === key.number && named.toLowerCase() === wanted
+    },
+  )
+}
+
+/** A pattern would look for the end of each comment again from every beginning. */
+function withoutComments(text: string): string {
+  const kept: string[] = []
+  let from = 0
+  for (let start = text.indexOf('<!--'); start >= 0; start = text.indexOf('<!--', from)) {
+    const end = text.indexOf('-->', start + 4)
+    if (end < 0) break
+    kept.push(text.slice(from, start))
+    from = end + 3
+  }
+  return [...kept, text.slice(from)].join(' ')
 }
 
 /**

@@ -64,6 +64,8 @@ export type Intent = Readonly<{
   /** Our clock; the request is certainly over by then. */
   deadlineAt: Timestamp
   bootId: string
+  /** The marker that a repeated try came back with, while a twin of the first is waited for. */
+  answered: string | null
 }>
 
 /** Every outgoing text and date, decided before the first publish stage (design §9). */

@@ -13,8 +13,8 @@ type Resumable = 'finished' | 'publishing'
  * may have changed. Otherwise it says what it said before (design §9).
  */
 export function resumableStage(journal: Journal): Resumable | null {
-  if (journal.outcome?.on !== 'blocked') return null
   if (journal.endedIn !== 'finished' && journal.endedIn !== 'publishing') return null
+  if (journal.outcome?.on !== 'blocked' && journal.outcome?.on !== 'withdrawn') return null
   const { publication, markers, intent } = journal
   if (publication === null || publication.plan === 'notice') return 'finished'
   const isSeen = Object.keys(markers).some((stage) => stage !== 'committed')

@@ -77,6 +77,11 @@ export const RUN_FAULTS = {
     message: 'One event of {issue} alone exceeds the context limit of {maxBytes} bytes.',
     next: 'Shorten it on GitHub, then label the issue again.',
   },
+  'run/runner-failed': {
+    class: 'infrastructure',
+    message: 'The process that was to carry the run {run} ended before it had begun.',
+    next: 'What it said is in {output}.',
+  },
   'run/no-progress': {
     class: 'terminal',
     message:

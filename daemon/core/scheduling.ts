@@ -61,7 +61,9 @@ export function eligibleEntries(
     if (dueAt(entry, now) > now) continue
     const used = perRepository.get(repositoryId(repositoryOf(entry.key))) ?? 0
     if (capacity.perRepository > 0 && used >= capacity.perRepository) continue
-    if (heldBackUntil(queue.circuits, atWork, entry.key, now, policy) !== null) continue
+    // Work that is paid for is never held back.
+    const isNew = entry.resume === null
+    if (isNew && heldBackUntil(queue.circuits, atWork, entry.key, now, policy) !== null) continue
     chosen.push(entry)
     count(perRepository, entry)
     atWork.push({ ...entry, phase: 'in_progress', updatedAt: toTimestamp(now) })

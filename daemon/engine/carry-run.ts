@@ -78,7 +78,7 @@ export async function carryRun(ports: RunPorts, start: Journal): Promise<RunEnd>
       journal = ownStep(ports, journal, step)
       const next = await step.carry(ports, journal)
       if ('kind' in next) return leave(ports, journal)
-      journal = { ...next, adoptions: 0 }
+      journal = { ...next, adoptions: 0, trouble: null }
     } catch (thrown) {
       if (!ports.claim.isCurrent()) return { kind: 'lost', journal }
       // The step may have written more than it returned, an open intent for one.

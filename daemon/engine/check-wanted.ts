@@ -1,6 +1,6 @@
 import { openPullClosing } from '../core/closing-reference.ts'
 import { type Fault, fault } from '../core/fault.ts'
-import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
+import { formatIssue, formatRepository, type IssueKey, repositoryOf } from '../core/issue-key.ts'
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from '../core/labels.ts'
 import type { GitHub, IssueSummary, TimelineEvent } from '../core/ports.ts'
 
@@ -24,9 +24,18 @@ export function checkExistingPull(
 
 type LookedUp = Awaited<ReturnType<GitHub['issue']>>
 
-/** The issue, asked for twice before it counts as gone: GitHub's 404 is now and then a passing one. */
-export async function findIssue(github: Pick<GitHub, 'issue'>, key: IssueKey): Promise<LookedUp> {
-  return (await github.issue(key)) ?? github.issue(key)
+/**
+ * The issue, asked for twice before it counts as gone: GitHub's 404 is now and then a passing one. Where the
+ * whole repository is out of sight, the token may be to blame, and nothing is known of the issue.
+ * Faults: github/not-found for the repository; github/*.
+ */
+export async function findIssue(
+  github: Pick<GitHub, 'issue' | 'repository'>,
+  key: IssueKey,
+): Promise<LookedUp> {
+  const issue = (await github.issue(key)) ?? (await github.issue(key))
+  if (issue !== null || (await github.repository(repositoryOf(key))) !== null) return issue
+  throw fault('github/not-found', { what: formatRepository(key) })
 }
 
 export type Wanted =

@@ -67,7 +67,9 @@ async function start(ports: TickPorts, candidate: QueueEntry): Promise<string | 
       claim.release()
       return null
     }
-    ports.journals.write(reopened ?? newJournal(ports, entry, runId, candidate.lastRunId))
+    const journal = reopened ?? newJournal(ports, entry, runId, candidate.lastRunId)
+    const ownedUntil = toTimestamp(ports.clock.now() + LIMITS.startMs)
+    ports.journals.write({ ...journal, ownedUntil })
     await ports.startRunner(claim, runId)
     ports.log.info('run started', { issue: formatIssue(entry.key), runId })
     return runId
@@ -130,7 +132,7 @@ function newJournal(
     label: settings.triggers[entry.ticket],
     labeledEventId: entry.labeledEventId,
     runner: null,
-    ownedUntil: toTimestamp(clock.now() + LIMITS.startMs),
+    ownedUntil: null,
     publication: null,
     markers: {},
     intent: null,

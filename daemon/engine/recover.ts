@@ -1,11 +1,13 @@
-import { fault } from '../core/fault.ts'
+import { fault, isFault } from '../core/fault.ts'
 import { formatIssue, type IssueKey, issueId } from '../core/issue-key.ts'
 import type { Intent, Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Claim } from '../core/ports.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
+import { fileStatus } from '../sys/files.ts'
 import { eventOfFault } from './outcome-of-fault.ts'
+import { tellEnd } from './settle-run.ts'
 import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
 
 export type RecoveryReport = Readonly<{
@@ -65,7 +67,7 @@ async function lookAfter(ports: TickPorts, candidate: Candidate): Promise<boolea
       return await takeOver(ports, claim, journal)
     // The entry has moved on, perhaps without its worker's end.
     if (journal?.stage === 'launching') ports.cancelWorker(runId)
-    await requeue(ports, key, runId)
+    await requeue(ports, key, journal, runId)
     claim.release()
     return false
   } finally {
@@ -77,11 +79,15 @@ type Found =
   | Readonly<{ kind: 'read'; journal: Journal | null }>
   | Readonly<{ kind: 'unreadable'; thrown: unknown }>
 
-/** A damaged journal is a finding about its run, not a reason to leave the run as it is for ever. */
+/**
+ * A damaged journal is a finding about its run, not a reason to leave the run as it is for ever. One that
+ * cannot be read just now, or by this version, is not damaged: that is thrown.
+ */
 function readJournal({ journals }: TickPorts, runId: string): Found {
   try {
     return { kind: 'read', journal: journals.read(runId) }
   } catch (thrown) {
+    if (!isFault(thrown) || thrown.code !== 'state/corrupt') throw thrown
     return { kind: 'unreadable', thrown }
   }
 }
@@ -102,19 +108,35 @@ function isDue(ports: TickPorts, journal: Journal | null): boolean {
 /** The claim of a run whose owner has not written in time: stopped, or wedged. null = it is alive. */
 async function takeFromWedged(ports: TickPorts, { key, runId }: Candidate): Promise<Claim | null> {
   const journal = ports.journals.read(runId)
-  if (journal === null || !isOverdue(journal, ports.clock.now())) return null
+  if (journal === null || !isOverdue(ports, journal)) return null
   ports.log.warn('run overdue', { issue: formatIssue(key), runId, stage: journal.stage })
   if (!(await ports.endOwner(key, journal.runner))) throw fault('sys/unkillable', { run: runId })
   return ports.claims.take(key, runId)
 }
 
-function isOverdue({ ownedUntil }: Journal, now: number): boolean {
-  return ownedUntil !== null && now > fromTimestamp(ownedUntil)
+/** A time further ahead than any step takes shows that the clock was set back. */
+function isOverdue({ clock, settings }: TickPorts, { ownedUntil }: Journal): boolean {
+  if (ownedUntil === null) return false
+  const until = plausibleWait(ownedUntil, clock.now(), settings.longestStepMs)
+  return until === null || clock.now() > until
 }
 
-/** Nothing was begun, so nothing is counted; an entry that another run has is left alone. */
-async function requeue(ports: TickPorts, key: IssueKey, runId: string): Promise<void> {
-  const event = { on: 'not-started', at: toTimestamp(ports.clock.now()), runId } as const
+/**
+ * Nothing was begun, so nothing is counted; an entry that another run has is left alone. A runner that said
+ * something before it died cannot start, though: that is trouble which has to back off.
+ */
+async function requeue(
+  ports: TickPorts,
+  key: IssueKey,
+  journal: Journal | null,
+  runId: string,
+): Promise<void> {
+  const now = ports.clock.now()
+  const output = ports.layout.run(runId).runnerOutput
+  const spoke = journal?.stage === 'starting' && (fileStatus(output)?.size ?? 0) > 0
+  const event: PhaseEvent = spoke
+    ? eventOfFault(fault('run/runner-failed', { run: runId, output }), { runId, now, jitter: 0 })
+    : { on: 'not-started', at: toTimestamp(now), runId }
   const requeued = await tell(ports, key, event)
   if (requeued) ports.log.info('run never started', { issue: formatIssue(key), runId })
 }
@@ -129,15 +151,22 @@ async function takeOver(ports: TickPorts, claim: Claim, journal: Journal): Promi
   await ports.prepareStart()
   if (runner !== null) ports.endLeftovers(runner)
   const now = ports.clock.now()
-  ports.journals.write({
+  const taken: Journal = {
     ...journal,
     epoch: journal.epoch + 1,
     adoptions: journal.adoptions + 1,
     runner: null,
     ownedUntil: toTimestamp(now + LIMITS.startMs),
     intent: journal.intent === null ? null : closedIntent(journal.intent, now),
-  })
-  await ports.startRunner(claim, runId)
+  }
+  ports.journals.write(taken)
+  try {
+    await ports.startRunner(claim, runId)
+  } catch (thrown) {
+    // Nobody was started, so the run has had no chance to come further.
+    ports.journals.write({ ...taken, adoptions: journal.adoptions })
+    throw thrown
+  }
   ports.log.info('run adopted', { issue: formatIssue(key), runId, stage })
   return true
 }
@@ -151,16 +180,18 @@ function closedIntent(intent: Intent, now: number): Intent {
 
 /** Its runners die without getting anywhere: a human has to look; the work is kept (design §6). */
 async function endWithoutProgress(ports: TickPorts, claim: Claim, journal: Journal): Promise<void> {
-  const { key, runId, stage, adoptions } = journal
+  const { runId, stage, adoptions } = journal
   const output = ports.layout.run(runId).runnerOutput
   const stuck = fault('run/no-progress', { run: runId, count: adoptions, stage, output })
   const event = eventOfFault(stuck, { runId, now: ports.clock.now(), jitter: 0 })
-  const outcome = journal.outcome ?? { ...event, on: 'blocked' }
+  const outcome: PhaseEvent = journal.outcome ?? { ...event, on: 'blocked' }
   if (journal.runner !== null) ports.endLeftovers(journal.runner)
   ports.cancelWorker(runId)
-  ports.journals.write({ ...journal, stage: 'ended', outcome, endedIn: journal.endedIn ?? stage })
-  await giveUp(ports, key, outcome)
-  ports.journals.write({ ...journal, stage: 'settled', outcome, endedIn: journal.endedIn ?? stage })
+  const endedIn = journal.endedIn ?? stage
+  const ended: Journal = { ...journal, stage: 'ended', outcome, endedIn }
+  ports.journals.write(ended)
+  await tellEnd(ports, ended, outcome)
+  ports.journals.write({ ...ended, stage: 'settled' })
   claim.release()
 }
 

@@ -19,6 +19,8 @@ export type TickSettings = Readonly<{
   dryRun: boolean
   retry: RetryPolicy
   circuits: CircuitPolicy
+  /** No step of a run may take longer (milliseconds); see `Journal.ownedUntil`. */
+  longestStepMs: number
   retention: RetentionPolicy
 }>
 

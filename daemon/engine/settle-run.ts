@@ -1,11 +1,11 @@
 import { afterRunEnd } from '../core/circuits.ts'
-import { fault } from '../core/fault.ts'
+import { describeFault, fault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import type { QueueEntry } from '../core/queue.ts'
 import { nextStepOf } from '../core/resume.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { applyToQueue, type EventName } from '../core/transitions.ts'
+import { applyToQueue, type EventName, type PhaseEvent } from '../core/transitions.ts'
 import type { RunPorts } from './run-ports.ts'
 
 /**
@@ -18,28 +18,46 @@ const TREE_NO_LONGER_NEEDED: ReadonlySet<EventName> = new Set([
   'rate-limited',
 ])
 
+/** What telling an end needs; a tick has it too. */
+type TellPorts = Pick<RunPorts, 'store' | 'clock' | 'log'> &
+  Readonly<{ settings: Pick<RunPorts['settings'], 'retry' | 'circuits'> }>
+
 /**
  * Tells the queue how the run ended, then cleans up. The queue comes first: if we die in between, the
  * next tick finds the outcome in the journal and tells it again, which changes nothing.
- * Faults: state/*, sys/io.
+ * Faults: state/*, sys/io of the journal.
  */
 export async function settleRun(ports: RunPorts, journal: Journal): Promise<Journal> {
   const { outcome } = journal
   if (outcome === null) throw fault('internal/unexpected', { reason: 'the journal has no outcome' })
+  await tellEnd(ports, journal, outcome)
+  // A withdrawn issue's tree goes too, unless a worker had succeeded in it.
+  const isUnused = outcome.on === 'withdrawn' && journal.endedIn !== 'publishing'
+  if (TREE_NO_LONGER_NEEDED.has(outcome.on) || isUnused) await removeTree(ports, journal)
+  const settled: Journal = { ...journal, stage: 'settled' }
+  ports.journals.write(settled)
+  return settled
+}
+
+/** The entry as the end of its run leaves it; null = it was told before, or the entry has moved on. */
+export async function tellEnd(
+  ports: TellPorts,
+  journal: Journal,
+  outcome: PhaseEvent,
+): Promise<QueueEntry | null> {
+  const { retry, circuits } = ports.settings
   const id = issueId(journal.key)
   const event = {
     ...outcome,
     ...(journal.labeledEventId === null ? {} : { labeledEventId: journal.labeledEventId }),
   }
   const entry = await ports.store.changeQueue<QueueEntry | null>((queue) => {
-    const now = ports.clock.now()
     // Dated when the queue learns of it, so that what came after a telling is never taken for older.
-    const at = toTimestamp(now)
-    // Refused: it was told before, or the operator has moved the entry since.
-    const settled = applyToQueue(queue, id, { ...event, at }, ports.settings.retry)
+    const now = ports.clock.now()
+    const settled = applyToQueue(queue, id, { ...event, at: toTimestamp(now) }, retry)
     if (settled.entry === null) return { state: queue, value: null }
-    const circuits = afterRunEnd(queue.circuits, journal.key, event, now, ports.settings.circuits)
-    return { state: { ...settled.queue, circuits }, value: settled.entry }
+    const after = afterRunEnd(queue.circuits, journal.key, event, now, circuits)
+    return { state: { ...settled.queue, circuits: after }, value: settled.entry }
   })
   ports.log.info('run settled', {
     issue: formatIssue(journal.key),
@@ -49,12 +67,14 @@ export async function settleRun(ports: RunPorts, journal: Journal): Promise<Jour
     error: event.error?.message,
     recovery_hint: entry === null ? undefined : nextStepOf(entry) || undefined,
   })
-  // A withdrawn issue's tree goes too, unless a worker had succeeded in it.
-  const isUnused = event.on === 'withdrawn' && journal.endedIn !== 'publishing'
-  if (TREE_NO_LONGER_NEEDED.has(event.on) || isUnused) {
-    await ports.git.removeTree({ path: journal.treePath, indexPath: journal.indexPath })
+  return entry
+}
+
+/** What cannot be removed now is collected later; it must not keep a run from its end. */
+async function removeTree({ git, log }: RunPorts, journal: Journal): Promise<void> {
+  try {
+    await git.removeTree({ path: journal.treePath, indexPath: journal.indexPath })
+  } catch (thrown) {
+    log.warn('tree not removed', { runId: journal.runId, error: describeFault(thrown) })
   }
-  const settled: Journal = { ...journal, stage: 'settled' }
-  ports.journals.write(settled)
-  return settled
 }

@@ -1,6 +1,7 @@
-import { asFault, fault } from '../core/fault.ts'
+import { asFault, describeFault, fault } from '../core/fault.ts'
 import { FAULTS } from '../core/fault-catalogue.ts'
 import { formatIssue, issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
+import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { PullRequest } from '../core/ports.ts'
 import type { QueueEntry } from '../core/queue.ts'
@@ -66,13 +67,23 @@ function eventOf(
   }
 }
 
+/** A journal that cannot be read must not keep the entry from getting its human. */
+function readRun({ journals, log }: TickPorts, { lastRunId: runId }: QueueEntry): Journal | null {
+  try {
+    return runId === null ? null : journals.read(runId)
+  } catch (thrown) {
+    log.warn('journal not readable', { runId, error: describeFault(thrown) })
+    return null
+  }
+}
+
 /**
  * Opens the issue again if its last closing was ours: the change it was closed for was not accepted. What a
  * human did since stands. Nothing to do when it died half-way: the issue is open then (design §9).
  * Faults: github/*; one that will not pass is only logged, so that the entry still gets its human.
  */
 async function reopenOwnClosing(ports: TickPorts, entry: QueueEntry): Promise<void> {
-  const run = entry.lastRunId === null ? null : ports.journals.read(entry.lastRunId)
+  const run = readRun(ports, entry)
   if (run?.markers.closed !== 'closed') return
   try {
     const issue = await ports.github.issue(entry.key)

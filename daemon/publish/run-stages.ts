@@ -100,19 +100,24 @@ async function settleStage(
   if (!stage.remote) return recorded(journal, await stage.perform(input, seen))
 
   if (journal.intent !== null) await requireSettled(ports, settings, stage, input, journal.intent)
+  // It was certainly done; that it is not there any more is somebody else's doing.
+  const answered = journal.intent?.answered ?? null
+  if (answered !== null) return recorded(journal, answered)
   const windowMs = name === 'pushed' ? settings.pushTimeoutMs : LIMITS.intentMs
   const intended = save(ports, settings, intentOf(ports, journal, name, windowMs))
   try {
     const marker = await stage.perform(stageInput(ports, intended, publication), seen)
     if (intended.intent !== null && mayHaveTwin(stage, intended)) {
-      const answered = { ...intended.intent, deadlineAt: toTimestamp(ports.clock.now()) }
-      save(ports, settings, { ...intended, intent: answered })
-      throw pendingFault(settings, name, answered)
+      const deadlineAt = toTimestamp(ports.clock.now())
+      const intent = { ...intended.intent, deadlineAt, answered: marker }
+      save(ports, settings, { ...intended, intent })
+      throw pendingFault(settings, name, intent)
     }
     return recorded(intended, marker)
   } catch (thrown) {
     if (isFault(thrown) && thrown.details['effect'] === 'none')
-      save(ports, settings, { ...intended, intent: null })
+      // What an earlier try may have done stays open.
+      save(ports, settings, { ...intended, intent: journal.intent })
     throw thrown
   }
 }
@@ -193,6 +198,7 @@ function intentOf(
       serverTime: toTimestamp(ports.github.serverTime() ?? now),
       deadlineAt: toTimestamp(now + windowMs),
       bootId: ports.bootId,
+      answered: null,
     },
   }
 }

@@ -56,6 +56,7 @@ const INTENT: Schema<Intent> = closedObject({
   serverTime: TIME,
   deadlineAt: TIME,
   bootId: TEXT,
+  answered: orNull(TEXT),
 })
 
 const MARKERS: Schema<Journal['markers']> = closedObjectWith(

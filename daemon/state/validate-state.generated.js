@@ -1673,7 +1673,7 @@ function validate11(data, { instancePath = "", parentData, parentDataProperty, r
   return errors === 0;
 }
 var validateJournalFileWithErrors = validate12;
-var schema13 = { "type": "object", "additionalProperties": false, "required": ["format", "version", "runId", "key", "ticket", "generation", "previousRunId", "attempt", "dryRun", "build", "createdAt", "epoch", "adoptions", "stage", "branch", "base", "treePath", "indexPath", "label", "labeledEventId", "runner", "ownedUntil", "publication", "markers", "intent", "notBefore", "trouble", "outcome", "endedIn"], "properties": { "format": { "type": "string", "const": "caduceus-run" }, "version": { "type": "integer", "const": 2 }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "key": { "type": "object", "additionalProperties": false, "required": ["owner", "name", "number"], "properties": { "owner": { "type": "string" }, "name": { "type": "string" }, "number": { "type": "integer", "minimum": 1, "maximum": 9999999999 } } }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "generation": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "previousRunId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "nullable": true }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "dryRun": { "type": "boolean" }, "build": { "type": "string" }, "createdAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "epoch": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "adoptions": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "stage": { "type": "string", "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled"] }, "branch": { "type": "string" }, "base": { "type": "object", "additionalProperties": false, "required": ["storePath", "branch", "oid"], "properties": { "storePath": { "type": "string" }, "branch": { "type": "string" }, "oid": { "type": "string" } }, "nullable": true }, "treePath": { "type": "string" }, "indexPath": { "type": "string" }, "label": { "type": "string" }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991, "nullable": true }, "runner": { "type": "object", "additionalProperties": false, "required": ["pid", "startTicks", "bootId", "session"], "properties": { "pid": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "startTicks": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "bootId": { "type": "string" }, "session": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "ownedUntil": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "publication": { "type": "object", "additionalProperties": false, "required": ["plan", "commitMessage", "commitDateSeconds", "pullTitle", "pullBody", "comment", "actorId", "actorLogin", "treeOid", "changedFiles"], "properties": { "plan": { "type": "string", "enum": ["code", "findings", "no-changes", "notice"] }, "commitMessage": { "type": "string" }, "commitDateSeconds": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "pullTitle": { "type": "string" }, "pullBody": { "type": "string" }, "comment": { "type": "string" }, "actorId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "actorLogin": { "type": "string" }, "treeOid": { "type": "string", "nullable": true }, "changedFiles": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "markers": { "type": "object", "additionalProperties": false, "required": [], "properties": { "committed": { "type": "string" }, "pushed": { "type": "string" }, "pr_created": { "type": "string" }, "commented": { "type": "string" }, "label_removed": { "type": "string" }, "closed": { "type": "string" } } }, "intent": { "type": "object", "additionalProperties": false, "required": ["stage", "attempt", "serverTime", "deadlineAt", "bootId"], "properties": { "stage": { "type": "string", "enum": ["committed", "pushed", "pr_created", "commented", "label_removed", "closed"] }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "serverTime": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "deadlineAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "bootId": { "type": "string" } }, "nullable": true }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "trouble": { "type": "object", "additionalProperties": false, "required": ["count", "since"], "properties": { "count": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "since": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }, "nullable": true }, "outcome": { "type": "object", "additionalProperties": false, "required": ["on", "at"], "properties": { "on": { "type": "string", "enum": ["claimed", "withdrawn", "not-started", "worker-failed", "infrastructure-failed", "rate-limited", "interrupted", "blocked", "previewed", "published", "findings-posted", "merged", "closed-unmerged", "dry-run-ended", "pull-gone", "relabelled", "reset", "reprocessed"] }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "error": { "type": "object", "additionalProperties": false, "required": ["code", "message", "at"], "properties": { "code": { "type": "string" }, "message": { "type": "string" }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } } }, "blocked": { "type": "object", "additionalProperties": false, "required": ["source", "hint"], "properties": { "source": { "type": "string" }, "hint": { "type": "string" } } }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "pull": { "type": "object", "additionalProperties": false, "required": ["number", "url"], "properties": { "number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "url": { "type": "string" } } }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "seenUpdatedAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "resume": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "jitter": { "type": "number", "minimum": 0, "exclusiveMaximum": 1 } }, "nullable": true }, "endedIn": { "type": "string", "nullable": true, "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled", null] } } };
+var schema13 = { "type": "object", "additionalProperties": false, "required": ["format", "version", "runId", "key", "ticket", "generation", "previousRunId", "attempt", "dryRun", "build", "createdAt", "epoch", "adoptions", "stage", "branch", "base", "treePath", "indexPath", "label", "labeledEventId", "runner", "ownedUntil", "publication", "markers", "intent", "notBefore", "trouble", "outcome", "endedIn"], "properties": { "format": { "type": "string", "const": "caduceus-run" }, "version": { "type": "integer", "const": 2 }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "key": { "type": "object", "additionalProperties": false, "required": ["owner", "name", "number"], "properties": { "owner": { "type": "string" }, "name": { "type": "string" }, "number": { "type": "integer", "minimum": 1, "maximum": 9999999999 } } }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "generation": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "previousRunId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "nullable": true }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "dryRun": { "type": "boolean" }, "build": { "type": "string" }, "createdAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "epoch": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "adoptions": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "stage": { "type": "string", "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled"] }, "branch": { "type": "string" }, "base": { "type": "object", "additionalProperties": false, "required": ["storePath", "branch", "oid"], "properties": { "storePath": { "type": "string" }, "branch": { "type": "string" }, "oid": { "type": "string" } }, "nullable": true }, "treePath": { "type": "string" }, "indexPath": { "type": "string" }, "label": { "type": "string" }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991, "nullable": true }, "runner": { "type": "object", "additionalProperties": false, "required": ["pid", "startTicks", "bootId", "session"], "properties": { "pid": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "startTicks": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "bootId": { "type": "string" }, "session": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "ownedUntil": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "publication": { "type": "object", "additionalProperties": false, "required": ["plan", "commitMessage", "commitDateSeconds", "pullTitle", "pullBody", "comment", "actorId", "actorLogin", "treeOid", "changedFiles"], "properties": { "plan": { "type": "string", "enum": ["code", "findings", "no-changes", "notice"] }, "commitMessage": { "type": "string" }, "commitDateSeconds": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "pullTitle": { "type": "string" }, "pullBody": { "type": "string" }, "comment": { "type": "string" }, "actorId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "actorLogin": { "type": "string" }, "treeOid": { "type": "string", "nullable": true }, "changedFiles": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "markers": { "type": "object", "additionalProperties": false, "required": [], "properties": { "committed": { "type": "string" }, "pushed": { "type": "string" }, "pr_created": { "type": "string" }, "commented": { "type": "string" }, "label_removed": { "type": "string" }, "closed": { "type": "string" } } }, "intent": { "type": "object", "additionalProperties": false, "required": ["stage", "attempt", "serverTime", "deadlineAt", "bootId", "answered"], "properties": { "stage": { "type": "string", "enum": ["committed", "pushed", "pr_created", "commented", "label_removed", "closed"] }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "serverTime": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "deadlineAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "bootId": { "type": "string" }, "answered": { "type": "string", "nullable": true } }, "nullable": true }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "trouble": { "type": "object", "additionalProperties": false, "required": ["count", "since"], "properties": { "count": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "since": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }, "nullable": true }, "outcome": { "type": "object", "additionalProperties": false, "required": ["on", "at"], "properties": { "on": { "type": "string", "enum": ["claimed", "withdrawn", "not-started", "worker-failed", "infrastructure-failed", "rate-limited", "interrupted", "blocked", "previewed", "published", "findings-posted", "merged", "closed-unmerged", "dry-run-ended", "pull-gone", "relabelled", "reset", "reprocessed"] }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "error": { "type": "object", "additionalProperties": false, "required": ["code", "message", "at"], "properties": { "code": { "type": "string" }, "message": { "type": "string" }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } } }, "blocked": { "type": "object", "additionalProperties": false, "required": ["source", "hint"], "properties": { "source": { "type": "string" }, "hint": { "type": "string" } } }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "pull": { "type": "object", "additionalProperties": false, "required": ["number", "url"], "properties": { "number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "url": { "type": "string" } } }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "seenUpdatedAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "resume": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "jitter": { "type": "number", "minimum": 0, "exclusiveMaximum": 1 } }, "nullable": true }, "endedIn": { "type": "string", "nullable": true, "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled", null] } } };
 function validate12(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
   let vErrors = null;
   let errors = 0;
@@ -2594,13 +2594,13 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                             if (errors === _errs114) {
                                                               if (data50 && typeof data50 == "object" && !Array.isArray(data50)) {
                                                                 let missing5;
-                                                                if (data50.stage === void 0 && (missing5 = "stage") || data50.attempt === void 0 && (missing5 = "attempt") || data50.serverTime === void 0 && (missing5 = "serverTime") || data50.deadlineAt === void 0 && (missing5 = "deadlineAt") || data50.bootId === void 0 && (missing5 = "bootId")) {
+                                                                if (data50.stage === void 0 && (missing5 = "stage") || data50.attempt === void 0 && (missing5 = "attempt") || data50.serverTime === void 0 && (missing5 = "serverTime") || data50.deadlineAt === void 0 && (missing5 = "deadlineAt") || data50.bootId === void 0 && (missing5 = "bootId") || data50.answered === void 0 && (missing5 = "answered")) {
                                                                   validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/required", keyword: "required", params: { missingProperty: missing5 } }];
                                                                   return false;
                                                                 } else {
                                                                   const _errs117 = errors;
                                                                   for (const key6 in data50) {
-                                                                    if (!(key6 === "stage" || key6 === "attempt" || key6 === "serverTime" || key6 === "deadlineAt" || key6 === "bootId")) {
+                                                                    if (!(key6 === "stage" || key6 === "attempt" || key6 === "serverTime" || key6 === "deadlineAt" || key6 === "bootId" || key6 === "answered")) {
                                                                       validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key6 } }];
                                                                       return false;
                                                                       break;
@@ -2696,6 +2696,19 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                             } else {
                                                                               var valid6 = true;
                                                                             }
+                                                                            if (valid6) {
+                                                                              if (data50.answered !== void 0) {
+                                                                                let data56 = data50.answered;
+                                                                                const _errs128 = errors;
+                                                                                if (typeof data56 !== "string" && data56 !== null) {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/answered", schemaPath: "#/properties/intent/properties/answered/type", keyword: "type", params: { type: "string" } }];
+                                                                                  return false;
+                                                                                }
+                                                                                var valid6 = _errs128 === errors;
+                                                                              } else {
+                                                                                var valid6 = true;
+                                                                              }
+                                                                            }
                                                                           }
                                                                         }
                                                                       }
@@ -2710,79 +2723,79 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                           }
                                                           if (valid0) {
                                                             if (data.notBefore !== void 0) {
-                                                              let data56 = data.notBefore;
-                                                              const _errs128 = errors;
-                                                              if (typeof data56 !== "string" && data56 !== null) {
+                                                              let data57 = data.notBefore;
+                                                              const _errs131 = errors;
+                                                              if (typeof data57 !== "string" && data57 !== null) {
                                                                 validate12.errors = [{ instancePath: instancePath + "/notBefore", schemaPath: "#/properties/notBefore/type", keyword: "type", params: { type: "string" } }];
                                                                 return false;
                                                               }
-                                                              if (errors === _errs128) {
-                                                                if (typeof data56 === "string") {
-                                                                  if (!pattern0.test(data56)) {
+                                                              if (errors === _errs131) {
+                                                                if (typeof data57 === "string") {
+                                                                  if (!pattern0.test(data57)) {
                                                                     validate12.errors = [{ instancePath: instancePath + "/notBefore", schemaPath: "#/properties/notBefore/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                     return false;
                                                                   }
                                                                 }
                                                               }
-                                                              var valid0 = _errs128 === errors;
+                                                              var valid0 = _errs131 === errors;
                                                             } else {
                                                               var valid0 = true;
                                                             }
                                                             if (valid0) {
                                                               if (data.trouble !== void 0) {
-                                                                let data57 = data.trouble;
-                                                                const _errs131 = errors;
-                                                                if (!(data57 && typeof data57 == "object" && !Array.isArray(data57)) && data57 !== null) {
+                                                                let data58 = data.trouble;
+                                                                const _errs134 = errors;
+                                                                if (!(data58 && typeof data58 == "object" && !Array.isArray(data58)) && data58 !== null) {
                                                                   validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/type", keyword: "type", params: { type: "object" } }];
                                                                   return false;
                                                                 }
-                                                                if (errors === _errs131) {
-                                                                  if (data57 && typeof data57 == "object" && !Array.isArray(data57)) {
+                                                                if (errors === _errs134) {
+                                                                  if (data58 && typeof data58 == "object" && !Array.isArray(data58)) {
                                                                     let missing6;
-                                                                    if (data57.count === void 0 && (missing6 = "count") || data57.since === void 0 && (missing6 = "since")) {
+                                                                    if (data58.count === void 0 && (missing6 = "count") || data58.since === void 0 && (missing6 = "since")) {
                                                                       validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/required", keyword: "required", params: { missingProperty: missing6 } }];
                                                                       return false;
                                                                     } else {
-                                                                      const _errs134 = errors;
-                                                                      for (const key7 in data57) {
+                                                                      const _errs137 = errors;
+                                                                      for (const key7 in data58) {
                                                                         if (!(key7 === "count" || key7 === "since")) {
                                                                           validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key7 } }];
                                                                           return false;
                                                                           break;
                                                                         }
                                                                       }
-                                                                      if (_errs134 === errors) {
-                                                                        if (data57.count !== void 0) {
-                                                                          let data58 = data57.count;
-                                                                          const _errs135 = errors;
-                                                                          if (!(typeof data58 == "number" && (!(data58 % 1) && !isNaN(data58)) && isFinite(data58))) {
+                                                                      if (_errs137 === errors) {
+                                                                        if (data58.count !== void 0) {
+                                                                          let data59 = data58.count;
+                                                                          const _errs138 = errors;
+                                                                          if (!(typeof data59 == "number" && (!(data59 % 1) && !isNaN(data59)) && isFinite(data59))) {
                                                                             validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/type", keyword: "type", params: { type: "integer" } }];
                                                                             return false;
                                                                           }
-                                                                          if (errors === _errs135) {
-                                                                            if (typeof data58 == "number" && isFinite(data58)) {
-                                                                              if (data58 > 9007199254740991 || isNaN(data58)) {
+                                                                          if (errors === _errs138) {
+                                                                            if (typeof data59 == "number" && isFinite(data59)) {
+                                                                              if (data59 > 9007199254740991 || isNaN(data59)) {
                                                                                 validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
                                                                                 return false;
                                                                               } else {
-                                                                                if (data58 < 0 || isNaN(data58)) {
+                                                                                if (data59 < 0 || isNaN(data59)) {
                                                                                   validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
                                                                                   return false;
                                                                                 }
                                                                               }
                                                                             }
                                                                           }
-                                                                          var valid7 = _errs135 === errors;
+                                                                          var valid7 = _errs138 === errors;
                                                                         } else {
                                                                           var valid7 = true;
                                                                         }
                                                                         if (valid7) {
-                                                                          if (data57.since !== void 0) {
-                                                                            let data59 = data57.since;
-                                                                            const _errs137 = errors;
-                                                                            if (errors === _errs137) {
-                                                                              if (typeof data59 === "string") {
-                                                                                if (!pattern0.test(data59)) {
+                                                                          if (data58.since !== void 0) {
+                                                                            let data60 = data58.since;
+                                                                            const _errs140 = errors;
+                                                                            if (errors === _errs140) {
+                                                                              if (typeof data60 === "string") {
+                                                                                if (!pattern0.test(data60)) {
                                                                                   validate12.errors = [{ instancePath: instancePath + "/trouble/since", schemaPath: "#/properties/trouble/properties/since/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                   return false;
                                                                                 }
@@ -2791,7 +2804,7 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                 return false;
                                                                               }
                                                                             }
-                                                                            var valid7 = _errs137 === errors;
+                                                                            var valid7 = _errs140 === errors;
                                                                           } else {
                                                                             var valid7 = true;
                                                                           }
@@ -2800,56 +2813,56 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                     }
                                                                   }
                                                                 }
-                                                                var valid0 = _errs131 === errors;
+                                                                var valid0 = _errs134 === errors;
                                                               } else {
                                                                 var valid0 = true;
                                                               }
                                                               if (valid0) {
                                                                 if (data.outcome !== void 0) {
-                                                                  let data60 = data.outcome;
-                                                                  const _errs139 = errors;
-                                                                  if (!(data60 && typeof data60 == "object" && !Array.isArray(data60)) && data60 !== null) {
+                                                                  let data61 = data.outcome;
+                                                                  const _errs142 = errors;
+                                                                  if (!(data61 && typeof data61 == "object" && !Array.isArray(data61)) && data61 !== null) {
                                                                     validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/type", keyword: "type", params: { type: "object" } }];
                                                                     return false;
                                                                   }
-                                                                  if (errors === _errs139) {
-                                                                    if (data60 && typeof data60 == "object" && !Array.isArray(data60)) {
+                                                                  if (errors === _errs142) {
+                                                                    if (data61 && typeof data61 == "object" && !Array.isArray(data61)) {
                                                                       let missing7;
-                                                                      if (data60.on === void 0 && (missing7 = "on") || data60.at === void 0 && (missing7 = "at")) {
+                                                                      if (data61.on === void 0 && (missing7 = "on") || data61.at === void 0 && (missing7 = "at")) {
                                                                         validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/required", keyword: "required", params: { missingProperty: missing7 } }];
                                                                         return false;
                                                                       } else {
-                                                                        const _errs142 = errors;
-                                                                        for (const key8 in data60) {
+                                                                        const _errs145 = errors;
+                                                                        for (const key8 in data61) {
                                                                           if (!func2.call(schema13.properties.outcome.properties, key8)) {
                                                                             validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key8 } }];
                                                                             return false;
                                                                             break;
                                                                           }
                                                                         }
-                                                                        if (_errs142 === errors) {
-                                                                          if (data60.on !== void 0) {
-                                                                            let data61 = data60.on;
-                                                                            const _errs143 = errors;
-                                                                            if (typeof data61 !== "string") {
+                                                                        if (_errs145 === errors) {
+                                                                          if (data61.on !== void 0) {
+                                                                            let data62 = data61.on;
+                                                                            const _errs146 = errors;
+                                                                            if (typeof data62 !== "string") {
                                                                               validate12.errors = [{ instancePath: instancePath + "/outcome/on", schemaPath: "#/properties/outcome/properties/on/type", keyword: "type", params: { type: "string" } }];
                                                                               return false;
                                                                             }
-                                                                            if (!(data61 === "claimed" || data61 === "withdrawn" || data61 === "not-started" || data61 === "worker-failed" || data61 === "infrastructure-failed" || data61 === "rate-limited" || data61 === "interrupted" || data61 === "blocked" || data61 === "previewed" || data61 === "published" || data61 === "findings-posted" || data61 === "merged" || data61 === "closed-unmerged" || data61 === "dry-run-ended" || data61 === "pull-gone" || data61 === "relabelled" || data61 === "reset" || data61 === "reprocessed")) {
+                                                                            if (!(data62 === "claimed" || data62 === "withdrawn" || data62 === "not-started" || data62 === "worker-failed" || data62 === "infrastructure-failed" || data62 === "rate-limited" || data62 === "interrupted" || data62 === "blocked" || data62 === "previewed" || data62 === "published" || data62 === "findings-posted" || data62 === "merged" || data62 === "closed-unmerged" || data62 === "dry-run-ended" || data62 === "pull-gone" || data62 === "relabelled" || data62 === "reset" || data62 === "reprocessed")) {
                                                                               validate12.errors = [{ instancePath: instancePath + "/outcome/on", schemaPath: "#/properties/outcome/properties/on/enum", keyword: "enum", params: { allowedValues: schema13.properties.outcome.properties.on.enum } }];
                                                                               return false;
                                                                             }
-                                                                            var valid8 = _errs143 === errors;
+                                                                            var valid8 = _errs146 === errors;
                                                                           } else {
                                                                             var valid8 = true;
                                                                           }
                                                                           if (valid8) {
-                                                                            if (data60.at !== void 0) {
-                                                                              let data62 = data60.at;
-                                                                              const _errs145 = errors;
-                                                                              if (errors === _errs145) {
-                                                                                if (typeof data62 === "string") {
-                                                                                  if (!pattern0.test(data62)) {
+                                                                            if (data61.at !== void 0) {
+                                                                              let data63 = data61.at;
+                                                                              const _errs148 = errors;
+                                                                              if (errors === _errs148) {
+                                                                                if (typeof data63 === "string") {
+                                                                                  if (!pattern0.test(data63)) {
                                                                                     validate12.errors = [{ instancePath: instancePath + "/outcome/at", schemaPath: "#/properties/outcome/properties/at/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                     return false;
                                                                                   }
@@ -2858,17 +2871,17 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                   return false;
                                                                                 }
                                                                               }
-                                                                              var valid8 = _errs145 === errors;
+                                                                              var valid8 = _errs148 === errors;
                                                                             } else {
                                                                               var valid8 = true;
                                                                             }
                                                                             if (valid8) {
-                                                                              if (data60.runId !== void 0) {
-                                                                                let data63 = data60.runId;
-                                                                                const _errs147 = errors;
-                                                                                if (errors === _errs147) {
-                                                                                  if (typeof data63 === "string") {
-                                                                                    if (!pattern2.test(data63)) {
+                                                                              if (data61.runId !== void 0) {
+                                                                                let data64 = data61.runId;
+                                                                                const _errs150 = errors;
+                                                                                if (errors === _errs150) {
+                                                                                  if (typeof data64 === "string") {
+                                                                                    if (!pattern2.test(data64)) {
                                                                                       validate12.errors = [{ instancePath: instancePath + "/outcome/runId", schemaPath: "#/properties/outcome/properties/runId/pattern", keyword: "pattern", params: { pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" } }];
                                                                                       return false;
                                                                                     }
@@ -2877,58 +2890,58 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                     return false;
                                                                                   }
                                                                                 }
-                                                                                var valid8 = _errs147 === errors;
+                                                                                var valid8 = _errs150 === errors;
                                                                               } else {
                                                                                 var valid8 = true;
                                                                               }
                                                                               if (valid8) {
-                                                                                if (data60.error !== void 0) {
-                                                                                  let data64 = data60.error;
-                                                                                  const _errs149 = errors;
-                                                                                  if (errors === _errs149) {
-                                                                                    if (data64 && typeof data64 == "object" && !Array.isArray(data64)) {
+                                                                                if (data61.error !== void 0) {
+                                                                                  let data65 = data61.error;
+                                                                                  const _errs152 = errors;
+                                                                                  if (errors === _errs152) {
+                                                                                    if (data65 && typeof data65 == "object" && !Array.isArray(data65)) {
                                                                                       let missing8;
-                                                                                      if (data64.code === void 0 && (missing8 = "code") || data64.message === void 0 && (missing8 = "message") || data64.at === void 0 && (missing8 = "at")) {
+                                                                                      if (data65.code === void 0 && (missing8 = "code") || data65.message === void 0 && (missing8 = "message") || data65.at === void 0 && (missing8 = "at")) {
                                                                                         validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/required", keyword: "required", params: { missingProperty: missing8 } }];
                                                                                         return false;
                                                                                       } else {
-                                                                                        const _errs151 = errors;
-                                                                                        for (const key9 in data64) {
+                                                                                        const _errs154 = errors;
+                                                                                        for (const key9 in data65) {
                                                                                           if (!(key9 === "code" || key9 === "message" || key9 === "at")) {
                                                                                             validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key9 } }];
                                                                                             return false;
                                                                                             break;
                                                                                           }
                                                                                         }
-                                                                                        if (_errs151 === errors) {
-                                                                                          if (data64.code !== void 0) {
-                                                                                            const _errs152 = errors;
-                                                                                            if (typeof data64.code !== "string") {
+                                                                                        if (_errs154 === errors) {
+                                                                                          if (data65.code !== void 0) {
+                                                                                            const _errs155 = errors;
+                                                                                            if (typeof data65.code !== "string") {
                                                                                               validate12.errors = [{ instancePath: instancePath + "/outcome/error/code", schemaPath: "#/properties/outcome/properties/error/properties/code/type", keyword: "type", params: { type: "string" } }];
                                                                                               return false;
                                                                                             }
-                                                                                            var valid9 = _errs152 === errors;
+                                                                                            var valid9 = _errs155 === errors;
                                                                                           } else {
                                                                                             var valid9 = true;
                                                                                           }
                                                                                           if (valid9) {
-                                                                                            if (data64.message !== void 0) {
-                                                                                              const _errs154 = errors;
-                                                                                              if (typeof data64.message !== "string") {
+                                                                                            if (data65.message !== void 0) {
+                                                                                              const _errs157 = errors;
+                                                                                              if (typeof data65.message !== "string") {
                                                                                                 validate12.errors = [{ instancePath: instancePath + "/outcome/error/message", schemaPath: "#/properties/outcome/properties/error/properties/message/type", keyword: "type", params: { type: "string" } }];
                                                                                                 return false;
                                                                                               }
-                                                                                              var valid9 = _errs154 === errors;
+                                                                                              var valid9 = _errs157 === errors;
                                                                                             } else {
                                                                                               var valid9 = true;
                                                                                             }
                                                                                             if (valid9) {
-                                                                                              if (data64.at !== void 0) {
-                                                                                                let data67 = data64.at;
-                                                                                                const _errs156 = errors;
-                                                                                                if (errors === _errs156) {
-                                                                                                  if (typeof data67 === "string") {
-                                                                                                    if (!pattern0.test(data67)) {
+                                                                                              if (data65.at !== void 0) {
+                                                                                                let data68 = data65.at;
+                                                                                                const _errs159 = errors;
+                                                                                                if (errors === _errs159) {
+                                                                                                  if (typeof data68 === "string") {
+                                                                                                    if (!pattern0.test(data68)) {
                                                                                                       validate12.errors = [{ instancePath: instancePath + "/outcome/error/at", schemaPath: "#/properties/outcome/properties/error/properties/at/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                                       return false;
                                                                                                     }
@@ -2937,7 +2950,7 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                                     return false;
                                                                                                   }
                                                                                                 }
-                                                                                                var valid9 = _errs156 === errors;
+                                                                                                var valid9 = _errs159 === errors;
                                                                                               } else {
                                                                                                 var valid9 = true;
                                                                                               }
@@ -2950,48 +2963,48 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                       return false;
                                                                                     }
                                                                                   }
-                                                                                  var valid8 = _errs149 === errors;
+                                                                                  var valid8 = _errs152 === errors;
                                                                                 } else {
                                                                                   var valid8 = true;
                                                                                 }
                                                                                 if (valid8) {
-                                                                                  if (data60.blocked !== void 0) {
-                                                                                    let data68 = data60.blocked;
-                                                                                    const _errs158 = errors;
-                                                                                    if (errors === _errs158) {
-                                                                                      if (data68 && typeof data68 == "object" && !Array.isArray(data68)) {
+                                                                                  if (data61.blocked !== void 0) {
+                                                                                    let data69 = data61.blocked;
+                                                                                    const _errs161 = errors;
+                                                                                    if (errors === _errs161) {
+                                                                                      if (data69 && typeof data69 == "object" && !Array.isArray(data69)) {
                                                                                         let missing9;
-                                                                                        if (data68.source === void 0 && (missing9 = "source") || data68.hint === void 0 && (missing9 = "hint")) {
+                                                                                        if (data69.source === void 0 && (missing9 = "source") || data69.hint === void 0 && (missing9 = "hint")) {
                                                                                           validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/required", keyword: "required", params: { missingProperty: missing9 } }];
                                                                                           return false;
                                                                                         } else {
-                                                                                          const _errs160 = errors;
-                                                                                          for (const key10 in data68) {
+                                                                                          const _errs163 = errors;
+                                                                                          for (const key10 in data69) {
                                                                                             if (!(key10 === "source" || key10 === "hint")) {
                                                                                               validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key10 } }];
                                                                                               return false;
                                                                                               break;
                                                                                             }
                                                                                           }
-                                                                                          if (_errs160 === errors) {
-                                                                                            if (data68.source !== void 0) {
-                                                                                              const _errs161 = errors;
-                                                                                              if (typeof data68.source !== "string") {
+                                                                                          if (_errs163 === errors) {
+                                                                                            if (data69.source !== void 0) {
+                                                                                              const _errs164 = errors;
+                                                                                              if (typeof data69.source !== "string") {
                                                                                                 validate12.errors = [{ instancePath: instancePath + "/outcome/blocked/source", schemaPath: "#/properties/outcome/properties/blocked/properties/source/type", keyword: "type", params: { type: "string" } }];
                                                                                                 return false;
                                                                                               }
-                                                                                              var valid10 = _errs161 === errors;
+                                                                                              var valid10 = _errs164 === errors;
                                                                                             } else {
                                                                                               var valid10 = true;
                                                                                             }
                                                                                             if (valid10) {
-                                                                                              if (data68.hint !== void 0) {
-                                                                                                const _errs163 = errors;
-                                                                                                if (typeof data68.hint !== "string") {
+                                                                                              if (data69.hint !== void 0) {
+                                                                                                const _errs166 = errors;
+                                                                                                if (typeof data69.hint !== "string") {
                                                                                                   validate12.errors = [{ instancePath: instancePath + "/outcome/blocked/hint", schemaPath: "#/properties/outcome/properties/blocked/properties/hint/type", keyword: "type", params: { type: "string" } }];
                                                                                                   return false;
                                                                                                 }
-                                                                                                var valid10 = _errs163 === errors;
+                                                                                                var valid10 = _errs166 === errors;
                                                                                               } else {
                                                                                                 var valid10 = true;
                                                                                               }
@@ -3003,17 +3016,17 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                         return false;
                                                                                       }
                                                                                     }
-                                                                                    var valid8 = _errs158 === errors;
+                                                                                    var valid8 = _errs161 === errors;
                                                                                   } else {
                                                                                     var valid8 = true;
                                                                                   }
                                                                                   if (valid8) {
-                                                                                    if (data60.notBefore !== void 0) {
-                                                                                      let data71 = data60.notBefore;
-                                                                                      const _errs165 = errors;
-                                                                                      if (errors === _errs165) {
-                                                                                        if (typeof data71 === "string") {
-                                                                                          if (!pattern0.test(data71)) {
+                                                                                    if (data61.notBefore !== void 0) {
+                                                                                      let data72 = data61.notBefore;
+                                                                                      const _errs168 = errors;
+                                                                                      if (errors === _errs168) {
+                                                                                        if (typeof data72 === "string") {
+                                                                                          if (!pattern0.test(data72)) {
                                                                                             validate12.errors = [{ instancePath: instancePath + "/outcome/notBefore", schemaPath: "#/properties/outcome/properties/notBefore/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                             return false;
                                                                                           }
@@ -3022,62 +3035,62 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                           return false;
                                                                                         }
                                                                                       }
-                                                                                      var valid8 = _errs165 === errors;
+                                                                                      var valid8 = _errs168 === errors;
                                                                                     } else {
                                                                                       var valid8 = true;
                                                                                     }
                                                                                     if (valid8) {
-                                                                                      if (data60.pull !== void 0) {
-                                                                                        let data72 = data60.pull;
-                                                                                        const _errs167 = errors;
-                                                                                        if (errors === _errs167) {
-                                                                                          if (data72 && typeof data72 == "object" && !Array.isArray(data72)) {
+                                                                                      if (data61.pull !== void 0) {
+                                                                                        let data73 = data61.pull;
+                                                                                        const _errs170 = errors;
+                                                                                        if (errors === _errs170) {
+                                                                                          if (data73 && typeof data73 == "object" && !Array.isArray(data73)) {
                                                                                             let missing10;
-                                                                                            if (data72.number === void 0 && (missing10 = "number") || data72.url === void 0 && (missing10 = "url")) {
+                                                                                            if (data73.number === void 0 && (missing10 = "number") || data73.url === void 0 && (missing10 = "url")) {
                                                                                               validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/required", keyword: "required", params: { missingProperty: missing10 } }];
                                                                                               return false;
                                                                                             } else {
-                                                                                              const _errs169 = errors;
-                                                                                              for (const key11 in data72) {
+                                                                                              const _errs172 = errors;
+                                                                                              for (const key11 in data73) {
                                                                                                 if (!(key11 === "number" || key11 === "url")) {
                                                                                                   validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key11 } }];
                                                                                                   return false;
                                                                                                   break;
                                                                                                 }
                                                                                               }
-                                                                                              if (_errs169 === errors) {
-                                                                                                if (data72.number !== void 0) {
-                                                                                                  let data73 = data72.number;
-                                                                                                  const _errs170 = errors;
-                                                                                                  if (!(typeof data73 == "number" && (!(data73 % 1) && !isNaN(data73)) && isFinite(data73))) {
+                                                                                              if (_errs172 === errors) {
+                                                                                                if (data73.number !== void 0) {
+                                                                                                  let data74 = data73.number;
+                                                                                                  const _errs173 = errors;
+                                                                                                  if (!(typeof data74 == "number" && (!(data74 % 1) && !isNaN(data74)) && isFinite(data74))) {
                                                                                                     validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/type", keyword: "type", params: { type: "integer" } }];
                                                                                                     return false;
                                                                                                   }
-                                                                                                  if (errors === _errs170) {
-                                                                                                    if (typeof data73 == "number" && isFinite(data73)) {
-                                                                                                      if (data73 > 9007199254740991 || isNaN(data73)) {
+                                                                                                  if (errors === _errs173) {
+                                                                                                    if (typeof data74 == "number" && isFinite(data74)) {
+                                                                                                      if (data74 > 9007199254740991 || isNaN(data74)) {
                                                                                                         validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
                                                                                                         return false;
                                                                                                       } else {
-                                                                                                        if (data73 < 0 || isNaN(data73)) {
+                                                                                                        if (data74 < 0 || isNaN(data74)) {
                                                                                                           validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
                                                                                                           return false;
                                                                                                         }
                                                                                                       }
                                                                                                     }
                                                                                                   }
-                                                                                                  var valid11 = _errs170 === errors;
+                                                                                                  var valid11 = _errs173 === errors;
                                                                                                 } else {
                                                                                                   var valid11 = true;
                                                                                                 }
                                                                                                 if (valid11) {
-                                                                                                  if (data72.url !== void 0) {
-                                                                                                    const _errs172 = errors;
-                                                                                                    if (typeof data72.url !== "string") {
+                                                                                                  if (data73.url !== void 0) {
+                                                                                                    const _errs175 = errors;
+                                                                                                    if (typeof data73.url !== "string") {
                                                                                                       validate12.errors = [{ instancePath: instancePath + "/outcome/pull/url", schemaPath: "#/properties/outcome/properties/pull/properties/url/type", keyword: "type", params: { type: "string" } }];
                                                                                                       return false;
                                                                                                     }
-                                                                                                    var valid11 = _errs172 === errors;
+                                                                                                    var valid11 = _errs175 === errors;
                                                                                                   } else {
                                                                                                     var valid11 = true;
                                                                                                   }
@@ -3089,42 +3102,42 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                             return false;
                                                                                           }
                                                                                         }
-                                                                                        var valid8 = _errs167 === errors;
+                                                                                        var valid8 = _errs170 === errors;
                                                                                       } else {
                                                                                         var valid8 = true;
                                                                                       }
                                                                                       if (valid8) {
-                                                                                        if (data60.labeledEventId !== void 0) {
-                                                                                          let data75 = data60.labeledEventId;
-                                                                                          const _errs174 = errors;
-                                                                                          if (!(typeof data75 == "number" && (!(data75 % 1) && !isNaN(data75)) && isFinite(data75))) {
+                                                                                        if (data61.labeledEventId !== void 0) {
+                                                                                          let data76 = data61.labeledEventId;
+                                                                                          const _errs177 = errors;
+                                                                                          if (!(typeof data76 == "number" && (!(data76 % 1) && !isNaN(data76)) && isFinite(data76))) {
                                                                                             validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/type", keyword: "type", params: { type: "integer" } }];
                                                                                             return false;
                                                                                           }
-                                                                                          if (errors === _errs174) {
-                                                                                            if (typeof data75 == "number" && isFinite(data75)) {
-                                                                                              if (data75 > 9007199254740991 || isNaN(data75)) {
+                                                                                          if (errors === _errs177) {
+                                                                                            if (typeof data76 == "number" && isFinite(data76)) {
+                                                                                              if (data76 > 9007199254740991 || isNaN(data76)) {
                                                                                                 validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
                                                                                                 return false;
                                                                                               } else {
-                                                                                                if (data75 < 0 || isNaN(data75)) {
+                                                                                                if (data76 < 0 || isNaN(data76)) {
                                                                                                   validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
                                                                                                   return false;
                                                                                                 }
                                                                                               }
                                                                                             }
                                                                                           }
-                                                                                          var valid8 = _errs174 === errors;
+                                                                                          var valid8 = _errs177 === errors;
                                                                                         } else {
                                                                                           var valid8 = true;
                                                                                         }
                                                                                         if (valid8) {
-                                                                                          if (data60.seenUpdatedAt !== void 0) {
-                                                                                            let data76 = data60.seenUpdatedAt;
-                                                                                            const _errs176 = errors;
-                                                                                            if (errors === _errs176) {
-                                                                                              if (typeof data76 === "string") {
-                                                                                                if (!pattern0.test(data76)) {
+                                                                                          if (data61.seenUpdatedAt !== void 0) {
+                                                                                            let data77 = data61.seenUpdatedAt;
+                                                                                            const _errs179 = errors;
+                                                                                            if (errors === _errs179) {
+                                                                                              if (typeof data77 === "string") {
+                                                                                                if (!pattern0.test(data77)) {
                                                                                                   validate12.errors = [{ instancePath: instancePath + "/outcome/seenUpdatedAt", schemaPath: "#/properties/outcome/properties/seenUpdatedAt/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                                   return false;
                                                                                                 }
@@ -3133,33 +3146,33 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                                 return false;
                                                                                               }
                                                                                             }
-                                                                                            var valid8 = _errs176 === errors;
+                                                                                            var valid8 = _errs179 === errors;
                                                                                           } else {
                                                                                             var valid8 = true;
                                                                                           }
                                                                                           if (valid8) {
-                                                                                            if (data60.ticket !== void 0) {
-                                                                                              let data77 = data60.ticket;
-                                                                                              const _errs178 = errors;
-                                                                                              if (typeof data77 !== "string") {
+                                                                                            if (data61.ticket !== void 0) {
+                                                                                              let data78 = data61.ticket;
+                                                                                              const _errs181 = errors;
+                                                                                              if (typeof data78 !== "string") {
                                                                                                 validate12.errors = [{ instancePath: instancePath + "/outcome/ticket", schemaPath: "#/properties/outcome/properties/ticket/type", keyword: "type", params: { type: "string" } }];
                                                                                                 return false;
                                                                                               }
-                                                                                              if (!(data77 === "code" || data77 === "investigation")) {
+                                                                                              if (!(data78 === "code" || data78 === "investigation")) {
                                                                                                 validate12.errors = [{ instancePath: instancePath + "/outcome/ticket", schemaPath: "#/properties/outcome/properties/ticket/enum", keyword: "enum", params: { allowedValues: schema13.properties.outcome.properties.ticket.enum } }];
                                                                                                 return false;
                                                                                               }
-                                                                                              var valid8 = _errs178 === errors;
+                                                                                              var valid8 = _errs181 === errors;
                                                                                             } else {
                                                                                               var valid8 = true;
                                                                                             }
                                                                                             if (valid8) {
-                                                                                              if (data60.resume !== void 0) {
-                                                                                                let data78 = data60.resume;
-                                                                                                const _errs180 = errors;
-                                                                                                if (errors === _errs180) {
-                                                                                                  if (typeof data78 === "string") {
-                                                                                                    if (!pattern2.test(data78)) {
+                                                                                              if (data61.resume !== void 0) {
+                                                                                                let data79 = data61.resume;
+                                                                                                const _errs183 = errors;
+                                                                                                if (errors === _errs183) {
+                                                                                                  if (typeof data79 === "string") {
+                                                                                                    if (!pattern2.test(data79)) {
                                                                                                       validate12.errors = [{ instancePath: instancePath + "/outcome/resume", schemaPath: "#/properties/outcome/properties/resume/pattern", keyword: "pattern", params: { pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" } }];
                                                                                                       return false;
                                                                                                     }
@@ -3168,21 +3181,21 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                                     return false;
                                                                                                   }
                                                                                                 }
-                                                                                                var valid8 = _errs180 === errors;
+                                                                                                var valid8 = _errs183 === errors;
                                                                                               } else {
                                                                                                 var valid8 = true;
                                                                                               }
                                                                                               if (valid8) {
-                                                                                                if (data60.jitter !== void 0) {
-                                                                                                  let data79 = data60.jitter;
-                                                                                                  const _errs182 = errors;
-                                                                                                  if (errors === _errs182) {
-                                                                                                    if (typeof data79 == "number" && isFinite(data79)) {
-                                                                                                      if (data79 < 0 || isNaN(data79)) {
+                                                                                                if (data61.jitter !== void 0) {
+                                                                                                  let data80 = data61.jitter;
+                                                                                                  const _errs185 = errors;
+                                                                                                  if (errors === _errs185) {
+                                                                                                    if (typeof data80 == "number" && isFinite(data80)) {
+                                                                                                      if (data80 < 0 || isNaN(data80)) {
                                                                                                         validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
                                                                                                         return false;
                                                                                                       } else {
-                                                                                                        if (data79 >= 1 || isNaN(data79)) {
+                                                                                                        if (data80 >= 1 || isNaN(data80)) {
                                                                                                           validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/exclusiveMaximum", keyword: "exclusiveMaximum", params: { comparison: "<", limit: 1 } }];
                                                                                                           return false;
                                                                                                         }
@@ -3192,7 +3205,7 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                                                       return false;
                                                                                                     }
                                                                                                   }
-                                                                                                  var valid8 = _errs182 === errors;
+                                                                                                  var valid8 = _errs185 === errors;
                                                                                                 } else {
                                                                                                   var valid8 = true;
                                                                                                 }
@@ -3211,23 +3224,23 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                       }
                                                                     }
                                                                   }
-                                                                  var valid0 = _errs139 === errors;
+                                                                  var valid0 = _errs142 === errors;
                                                                 } else {
                                                                   var valid0 = true;
                                                                 }
                                                                 if (valid0) {
                                                                   if (data.endedIn !== void 0) {
-                                                                    let data80 = data.endedIn;
-                                                                    const _errs184 = errors;
-                                                                    if (typeof data80 !== "string" && data80 !== null) {
+                                                                    let data81 = data.endedIn;
+                                                                    const _errs187 = errors;
+                                                                    if (typeof data81 !== "string" && data81 !== null) {
                                                                       validate12.errors = [{ instancePath: instancePath + "/endedIn", schemaPath: "#/properties/endedIn/type", keyword: "type", params: { type: "string" } }];
                                                                       return false;
                                                                     }
-                                                                    if (!(data80 === "starting" || data80 === "owned" || data80 === "launching" || data80 === "finished" || data80 === "publishing" || data80 === "ended" || data80 === "settled" || data80 === null)) {
+                                                                    if (!(data81 === "starting" || data81 === "owned" || data81 === "launching" || data81 === "finished" || data81 === "publishing" || data81 === "ended" || data81 === "settled" || data81 === null)) {
                                                                       validate12.errors = [{ instancePath: instancePath + "/endedIn", schemaPath: "#/properties/endedIn/enum", keyword: "enum", params: { allowedValues: schema13.properties.endedIn.enum } }];
                                                                       return false;
                                                                     }
-                                                                    var valid0 = _errs184 === errors;
+                                                                    var valid0 = _errs187 === errors;
                                                                   } else {
                                                                     var valid0 = true;
                                                                   }

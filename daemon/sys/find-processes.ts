@@ -1,7 +1,7 @@
 // Which processes have to do with something, as far as this user may see (proc(5)); none where the
 // platform does not tell. Ended, uncollected ones do not count.
 
-import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import type { ProcessEntry } from './process-entry.ts'
 import {
   cwdOf,
@@ -32,6 +32,12 @@ export function processesWorkingIn(folder: string): readonly ProcessIdentity[] {
 /** Processes that were started with a variable of exactly this value. */
 export function processesWithVariable(name: string, value: string): readonly ProcessIdentity[] {
   return find((entry) => orNull(() => environmentOf(entry.pid))?.[name] === value)
+}
+
+/** What a process was started with, its parts separated by spaces; '' = it has ended, or may not be seen. */
+export function commandLineOf(pid: number): string {
+  const text = orNull(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+  return (text ?? '').replaceAll('\0', ' ').trim()
 }
 
 /** Processes of a session. */

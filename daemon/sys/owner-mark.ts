@@ -1,11 +1,13 @@
 // Programs we start lead sessions of their own, so that they can be ended with all they start; that is also
 // why they go on when we are killed. They carry a mark by which whoever comes next finds them (P§1).
 
-import { processesWithVariable } from './find-processes.ts'
+import { commandLineOf, processesWithVariable } from './find-processes.ts'
 import type { ProcessIdentity } from './process-identity.ts'
 import { killIdentity, killSession } from './terminate.ts'
 
 const VARIABLE = 'CADUCEUS_OWNER'
+/** What git and ssh keep for everybody: a credential cache, a shared connection. They act for no one run. */
+const SHARED = /credential-cache--daemon|^ssh: .*\[mux\]/
 const MAX_ROUNDS = 20
 
 /** For the environment of a program that acts for this process. */
@@ -21,7 +23,9 @@ export function killOwned(owner: ProcessIdentity): number {
   let hit = killSession(owner)
   // What is hit may just have started another; each round needs a living one, so few suffice.
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const left = processesWithVariable(VARIABLE, valueOf(owner))
+    const left = processesWithVariable(VARIABLE, valueOf(owner)).filter(
+      ({ pid }) => !SHARED.test(commandLineOf(pid)),
+    )
     const killed = left.filter((process) => killIdentity(process, 'SIGKILL')).length
     if (killed === 0) break
     hit += killed

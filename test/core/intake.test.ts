@@ -209,6 +209,7 @@ describe('which text closes an issue', () => {
     '`fixes #12`',
     '```\nfixes #12\n```',
     '<!-- fixes #12 -->',
+    '<!-- a > b, closes #12 -->',
     'fixes the thing in #12',
     '',
   ])('not %j', (text) => {

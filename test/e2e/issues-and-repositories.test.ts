@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { LIMITS } from '../../daemon/core/limits.ts'
 import {
   BOT,
   bridge,
@@ -507,8 +508,8 @@ result({})`),
     await openIssueIn('octo/lib') // fails, and keeps its label
     expect((await rig.tick()).code).toBe(1)
     await rig.control('commentIssue', { repo: 'octo/lib', number: 1, actor: 'alice', body: 'Hm.' })
-    // This, and what our own runs changed, is news once.
-    rig.clock.advance(60_000)
+    // This, and what our own runs changed, is news once; so is a history that may still be behind it.
+    rig.clock.advance(LIMITS.pollOverlapMs + 60_000)
     await rig.run('run')
     const world = await readWorld(rig, 'octo/lib')
     const queue = statSync(rig.layout.queue)

@@ -155,13 +155,25 @@ describe('waiting', () => {
   test('a decided outcome is never given up, nor changed', async () => {
     const trouble = troubledSince(START - 9 * HOUR)
     await run().at('ended', { outcome: OUTCOME, trouble })
-    BREAK.ended(run(), fault('sys/io', { operation: 'x', path: 'y', reason: 'z' }))
-    expect((await run().carry()).kind).toBe('waiting')
+    const { store } = run().scene.ports
+    const busy = fault('state/lock-busy', { path: 'p', seconds: 10 })
+    let isBusy = true
+    const changeQueue: typeof store.changeQueue = async (change) => {
+      if (!isBusy) return store.changeQueue(change)
+      isBusy = false
+      throw busy
+    }
+    expect((await run().carry({ store: { ...store, changeQueue } })).kind).toBe('waiting')
     expect(run().stored()).toMatchObject({ stage: 'ended', outcome: { on: 'withdrawn' } })
-    expect(run().entry()?.phase).toBe('skipped')
-    run().git.removeTree = async () => {}
     expect((await run().carry()).kind).toBe('settled')
     expect(run().entry()?.phase).toBe('skipped')
+  })
+
+  test('a tree that cannot be removed keeps no run from its end', async () => {
+    await run().at('ended', { outcome: OUTCOME })
+    BREAK.ended(run(), fault('sys/io', { operation: 'x', path: 'y', reason: 'z' }))
+    expect((await run().carry()).kind).toBe('settled')
+    expect([run().entry()?.phase, run().isHeld()]).toEqual(['skipped', false])
   })
 })
 

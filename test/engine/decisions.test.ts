@@ -17,6 +17,12 @@ import { publicationOf, pull, START, timelineEvent } from '../publish/publish-sc
 import { entryOf, issueOf, KEY, RETRY, running, TRIGGERS, useScene } from './engine-scene.ts'
 
 const scene = useScene()
+const REPOSITORY_FACTS = {
+  id: 1,
+  name: { owner: KEY.owner, name: KEY.name },
+  defaultBranch: 'main',
+  archived: false,
+}
 const UNREACHABLE = fault('github/unreachable', { request: 'r', reason: 'x' })
 const RUN = running().runId ?? ''
 
@@ -159,6 +165,7 @@ describe('workers of issues that are no longer wanted', () => {
     scene().leave({ stage }, true)
     scene().github.issue = async () =>
       found === null ? null : { ...issueOf(7, found), movedTo: null }
+    scene().github.repository = async () => REPOSITORY_FACTS
     const problems = await cancelWithdrawn(scene().ports)
     return { problems, cancelled: [...scene().cancelled] }
   }
@@ -170,6 +177,16 @@ describe('workers of issues that are no longer wanted', () => {
     ['gone', null],
   ])('%s: it is ended', async (_, found) => {
     expect(await asked('launching', found)).toEqual({ problems: [], cancelled: [RUN] })
+  })
+
+  test('the whole repository is out of sight: the token may be to blame, and nothing is ended', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'launching' }, true)
+    scene().github.issue = async () => null
+    scene().github.repository = async () => null
+    const problems = await cancelWithdrawn(scene().ports)
+    expect(problems).toMatchObject([{ thrown: { code: 'github/not-found' } }])
+    expect(scene().cancelled).toEqual([])
   })
 
   test('wanted: it goes on', async () => {

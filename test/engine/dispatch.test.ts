@@ -148,6 +148,11 @@ describe('how many', () => {
 })
 
 describe('a run that goes on instead of a new one', () => {
+  const OPEN = {
+    failures: 3,
+    until: toTimestamp(START + 60_000),
+    lastError: { code: 'github/failed', message: 'm', at: AT },
+  }
   const kept: Partial<Journal> = {
     runId: RUN,
     stage: 'settled',
@@ -157,6 +162,16 @@ describe('a run that goes on instead of a new one', () => {
     publication: publicationOf('code'),
     outcome: { on: 'blocked', at: AT, runId: RUN },
   }
+
+  test('starts though a circuit holds new work back', async () => {
+    scene().leave(kept, false)
+    await scene().put(entryOf(7, { resume: RUN }), entryOf(8))
+    await scene().ports.store.changeQueue((queue) => ({
+      state: { ...queue, circuits: { 'provider:github': OPEN } },
+      value: null,
+    }))
+    expect((await go({ capacity: { parallelism: 9, perRepository: 0 } })).started).toEqual([RUN])
+  })
 
   test('keeps its id and what it has published, and no other run is begun', async () => {
     scene().leave(kept, false)

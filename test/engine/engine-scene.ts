@@ -50,6 +50,7 @@ export const SETTINGS: TickSettings = {
   dryRun: false,
   retry: RETRY,
   circuits: CIRCUITS,
+  longestStepMs: 3_600_000,
   retention: { runMs: 30 * DAY, treeMs: DAY, atticMs: 30 * DAY },
 }
 

@@ -165,6 +165,40 @@ describe('trouble with one run', () => {
   })
 })
 
+describe('a run that did not get off the ground', () => {
+  test('a runner that said something before it died is trouble that backs off', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'starting' }, false)
+    writeFileSync(scene().layout.run(RUN).runnerOutput, 'prompt-v1.md is missing\n')
+    expect(await summary()).toEqual(REQUEUED)
+    expect(scene().entry(7)).toMatchObject({
+      degraded: { count: 1 },
+      lastError: { code: 'run/runner-failed' },
+    })
+    expect(scene().entry(7)?.nextAttemptAt).not.toBeNull()
+  })
+
+  test('a journal that cannot be read just now is not given up', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'publishing' }, false)
+    scene().fail('journals.read before', () => fault('sys/io', { operation: 'Reading', path: 'p' }))
+    expect((await recover(scene().ports)).problems).toMatchObject([{ thrown: { code: 'sys/io' } }])
+    expect([scene().entry(7)?.phase, scene().cancelled]).toEqual(['in_progress', []])
+    scene().mend()
+    expect(await summary()).toEqual(ADOPTED)
+  })
+
+  test('a runner that cannot be started counts as no adoption', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().leave({ stage: 'launching' }, false)
+    scene().fail('runners.startRunner before', () => fault('sys/spawn-failed', { program: 'p' }))
+    for (const _ of [1, 2, 3, 4, 5, 6]) await recover(scene().ports)
+    expect([stored()?.adoptions, scene().entry(7)?.phase]).toEqual([0, 'in_progress'])
+    scene().mend()
+    expect(await summary()).toEqual(ADOPTED)
+  })
+})
+
 describe('a claim that is held too long', () => {
   const overdue = { runner: SELF, ownedUntil: toTimestamp(START) }
 
@@ -228,6 +262,7 @@ describe('a run that is taken over', () => {
       serverTime: toTimestamp(START),
       deadlineAt: toTimestamp(START + 300_000),
       bootId: 'boot',
+      answered: null,
     } as const
     await scene().put(entryOf(7, running()))
     scene().leave({ stage: 'publishing', runner: SELF, intent }, false)

@@ -63,6 +63,7 @@ describe('a publication without trouble', () => {
       serverTime: toTimestamp(START + 1000),
       deadlineAt: toTimestamp(START + PUSH_MS),
       bootId: 'boot',
+      answered: null,
     })
   })
 
@@ -213,6 +214,30 @@ describe('a comment that came twice after all', () => {
     expect(await publish(world)).toMatchObject({ kind: 'published' })
     expect(world.comments.map(({ id }) => id)).toEqual([500])
     expect(stored(world)?.markers.commented).toBe('500')
+  })
+
+  test('one that somebody removed meanwhile is not written again', async () => {
+    const world = makeWorld()
+    world.fail('createComment', 'lost')
+    await publish(world)
+    world.advance(LIMITS.intentMs + SETTLE_MS)
+    await publish(world)
+    world.comments.length = 0
+    world.advance(SETTLE_MS)
+    expect(await publish(world)).toMatchObject({ kind: 'published' })
+    expect(world.done.filter((name) => name === 'createComment')).toHaveLength(1)
+    expect(stored(world)?.markers.commented).toBe('500')
+  })
+
+  test('a second try that certainly came to nothing leaves the first one open', async () => {
+    const world = makeWorld()
+    world.fail('createComment', 'lost')
+    await publish(world)
+    world.advance(LIMITS.intentMs + SETTLE_MS)
+    world.fail('createComment', 'refused')
+    await publish(world)
+    expect(stored(world)?.intent).toMatchObject({ stage: 'commented', attempt: 1 })
+    expect(await publish(world)).toMatchObject({ code: 'publish/pending' })
   })
 
   test('a comment of somebody else with the same text is left alone', async () => {

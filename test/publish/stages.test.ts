@@ -41,6 +41,7 @@ const openIntent = (stage: 'commented' | 'label_removed' | 'closed', world: Worl
     serverTime: toTimestamp(START),
     deadlineAt: toTimestamp(START),
     bootId: 'boot',
+    answered: null,
   }
   world.advance(SETTLE_MS)
   return intent

@@ -283,7 +283,14 @@ describe('journals', () => {
       label_removed: 'e',
       closed: 'f',
     },
-    intent: { stage: 'commented', attempt: 2, serverTime: NOW, deadlineAt: NOW, bootId: 'b' },
+    intent: {
+      stage: 'commented',
+      attempt: 2,
+      serverTime: NOW,
+      deadlineAt: NOW,
+      bootId: 'b',
+      answered: '500',
+    },
     notBefore: NOW,
     trouble: { count: 2, since: NOW },
     outcome: {

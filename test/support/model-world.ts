@@ -290,6 +290,7 @@ export function makeModelWorld(setup: Setup) {
     dryRun: options.dryRun,
     retry: runSettings.retry,
     circuits: CIRCUITS,
+    longestStepMs: 7_200_000,
     retention: RETENTION,
   })
 
