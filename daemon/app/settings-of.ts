@@ -21,10 +21,7 @@ export function tickSettingsOf(config: Config): TickSettings {
     dryRun: config.dryRun,
     retry: retryPolicyOf(config),
     circuits: circuitPolicyOf(config),
-    longestStepMs: Math.max(
-      3 * stepMsOf(config),
-      config.workerTimeoutSeconds * 1000 + stepMsOf(config),
-    ),
+    longestStepMs: longestStepMsOf(config),
     retention: retentionPolicyOf(config),
   }
 }
@@ -54,6 +51,12 @@ export function runSettingsOf(config: Config): RunSettings {
       ignoredAuthors: config.commentIgnorePatterns,
     },
   }
+}
+
+/** With slack: a clock that is set back a little must not make a living owner look overdue. */
+function longestStepMsOf(config: Config): number {
+  const stepMs = stepMsOf(config)
+  return Math.max(3 * stepMs, config.workerTimeoutSeconds * 1000 + stepMs) + STEP_SLACK_MS
 }
 
 function stepMsOf({ gitTimeoutSeconds, httpTimeoutSeconds }: Config): number {
