@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, lstat, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { errorCode } from './io-fault.ts'
 
 /** A nest whose paths get longer than this is moved up: one call takes at most 4,096 bytes. */
 const MAX_PATH_BYTES = 2048
@@ -13,12 +14,28 @@ const MAX_PATH_BYTES = 2048
 export async function openUpFolders(root: string): Promise<void> {
   const waiting = [root]
   for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
-    if (!(await makeWritable(folder))) continue
-    for (const entry of await readdir(folder, { withFileTypes: true })) {
-      if (!entry.isDirectory()) continue
-      const child = join(folder, entry.name)
-      waiting.push(Buffer.byteLength(child) > MAX_PATH_BYTES ? await moveUp(child, root) : child)
+    for (const name of await orGone(foldersIn(folder), [])) {
+      const child = join(folder, name)
+      const isTooLong = Buffer.byteLength(child) > MAX_PATH_BYTES
+      waiting.push(isTooLong ? await orGone(moveUp(child, root), child) : child)
     }
+  }
+}
+
+/** Names of the folders in one, which is made writable; none in what is no folder. */
+async function foldersIn(path: string): Promise<readonly string[]> {
+  if (!(await makeWritable(path))) return []
+  const entries = await readdir(path, { withFileTypes: true })
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+}
+
+/** A removal that has failed may still be at work elsewhere in the tree; what it takes away is done. */
+async function orGone<T>(act: Promise<T>, otherwise: T): Promise<T> {
+  try {
+    return await act
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return otherwise
+    throw error
   }
 }
 
