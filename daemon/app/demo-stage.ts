@@ -66,6 +66,9 @@ export const DEMO_ENDS: readonly string[] = [
  */
 const SHORT_WAITS = { publish_settle_seconds: 1, git_timeout_seconds: 10 }
 
+/** So that there is something to kill at work: on a fast machine all is over within a moment. */
+const THINKING_SECONDS = '3'
+
 /** How long git and the project's tests may take here. */
 export const DEMO_TIMEOUT_MS = 60_000
 
@@ -212,6 +215,7 @@ function worldOf(
     CADUCEUS_CONFIG: join(root, 'config.yaml'),
     CADUCEUS_GITHUB_TOKEN: token,
     OPENCODE_DEMO_MODE: story.mode,
+    ...(story.crash ? { OPENCODE_DEMO_SECONDS: THINKING_SECONDS } : {}),
     ...(story.dryRun ? { CADUCEUS_DRY_RUN: '1' } : {}),
   }
 }

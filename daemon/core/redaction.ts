@@ -29,6 +29,9 @@ const CREDENTIAL =
 /** Up to the last @ before the path, as URL parsers take it; slashes may be escaped as in JSON. */
 const URL_USERINFO = /(:\\?\/\\?\/)[^\s/?#'"]*@/g
 
+/** Each pass that changes something leaves less to mask; two suffice but for texts made to trick it. */
+const MAX_PASSES = 5
+
 /**
  * Replaces secrets in a text by `<redacted>`: assignments to secret names, raw token shapes,
  * Authorization headers and the user part of URLs (R§10.3 with the shapes W45 misses).
@@ -40,7 +43,17 @@ export function redact(text: string, known: readonly string[] = []): string {
   // Longest first, so that a secret that begins another one does not leave the rest of it.
   const forms = known.flatMap(encodedForms).sort((a, b) => b.length - a.length)
   for (const form of new Set(forms)) shown = shown.replaceAll(form, MASK)
-  shown = shown.replaceAll(URL_USERINFO, `$1${MASK}@`)
+  // A mask may join what stood apart; the next pass sees that.
+  for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+    const before = shown
+    shown = maskShapes(before)
+    if (shown === before) break
+  }
+  return shown
+}
+
+function maskShapes(text: string): string {
+  let shown = text.replaceAll(URL_USERINFO, `$1${MASK}@`)
   shown = shown.replaceAll(
     AUTHORIZATION,
     (_, lead: string, listScheme: string | undefined, scheme: string | undefined) =>
