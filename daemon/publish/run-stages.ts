@@ -100,9 +100,11 @@ async function settleStage(
   if (!stage.remote) return recorded(journal, await stage.perform(input, seen))
 
   if (journal.intent !== null) await requireSettled(ports, settings, stage, input, journal.intent)
-  // It was certainly done; that it is not there any more is somebody else's doing.
   const answered = journal.intent?.answered ?? null
-  if (answered !== null) return recorded(journal, answered)
+  if (journal.intent !== null && answered !== null) {
+    requirePatience(ports, settings, journal.intent)
+    return recorded(journal, answered)
+  }
   const windowMs = name === 'pushed' ? settings.pushTimeoutMs : LIMITS.intentMs
   const intended = save(ports, settings, intentOf(ports, journal, name, windowMs))
   try {
@@ -145,6 +147,25 @@ async function settleTwins(
   for (const twin of (await stage.removeTwins?.(input)) ?? []) {
     ports.log.warn('twin removed', { stage: intent.stage, twin })
   }
+}
+
+/** Settle times for which a write that was certainly done may stay unseen. */
+const PATIENCE = 4
+
+/**
+ * It was certainly done. That it is not seen means that GitHub is behind, perhaps with its twin too – or, in
+ * the end, that somebody has removed it.
+ */
+function requirePatience(
+  { clock }: PublishPorts,
+  { policy }: PublishSettings,
+  { stage, deadlineAt }: Intent,
+): void {
+  const now = clock.now()
+  const last = fromTimestamp(deadlineAt) + PATIENCE * policy.settleMs
+  if (now >= last) return
+  const until = toTimestamp(Math.min(last, now + policy.settleMs))
+  throw fault('publish/pending', { stage, until })
 }
 
 /** An open intent may be repeated only when it is old enough and two complete looks found nothing. */

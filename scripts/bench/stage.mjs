@@ -154,7 +154,7 @@ const PHASES = {
 
 /** Fills a state directory with issues, by the program's own rules for what may be stored. */
 export async function storeIssues(stateDir, repo, count) {
-  const { newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue.ts')
+  const { EMPTY_QUEUE, newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue.ts')
   const stored = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
   const [owner, name] = repo.split('/')
   const now = new Date().toISOString()
@@ -169,7 +169,7 @@ export async function storeIssues(stateDir, repo, count) {
     ]
   })
   const path = join(stateDir, 'state.json')
-  const content = { entries: Object.fromEntries(entries) }
+  const content = { ...EMPTY_QUEUE, entries: Object.fromEntries(entries) }
   writeFileSync(path, stored.renderStoredFile(path, stored.QUEUE_FORMAT, content), { mode: 0o600 })
 }
 
