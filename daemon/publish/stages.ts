@@ -122,7 +122,11 @@ export const STAGES = {
       return String((await github.createComment(journal.key, body)).id)
     },
     removeTwins: async ({ github, journal, publication }) => {
-      const [, ...younger] = await findComments(github, journal, publication)
+      const found = await findComments(github, journal, publication)
+      // The one we were answered with may not be listed yet; its id is known all the same.
+      const answered = journal.intent?.answered ?? null
+      const all = new Set(answered === null ? found : [...found, Number(answered)])
+      const [, ...younger] = [...all].sort((a, b) => a - b)
       const removed: string[] = []
       for (const id of younger) {
         if (await deleted(github, journal, id)) removed.push(String(id))

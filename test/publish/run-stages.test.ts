@@ -27,6 +27,18 @@ const WRITES: readonly Readonly<{ stage: PublishStage; write: WriteName; marker:
   { stage: 'label_removed', write: 'removeLabel', marker: 'removed' },
   { stage: 'closed', write: 'close', marker: 'closed' },
 ]
+const OPEN_ISSUE = {
+  title: 't',
+  body: '',
+  author: 'ada',
+  labels: ['bug'],
+  isOpen: true,
+  isPullRequest: false,
+  mergedAt: null,
+  updatedAt: START,
+  commentCount: 0,
+  movedTo: null,
+}
 const stored = (world: World): Journal | null => world.ports.journals.read(RUN)
 const deadlineOf = (stage: PublishStage): number => (stage === 'pushed' ? PUSH_MS : 30_000)
 
@@ -214,6 +226,23 @@ describe('a comment that came twice after all', () => {
     expect(await publish(world)).toMatchObject({ kind: 'published' })
     expect(world.comments.map(({ id }) => id)).toEqual([500])
     expect(stored(world)?.markers.commented).toBe('500')
+  })
+
+  test('the younger one goes even while only the first is listed', async () => {
+    const world = makeWorld()
+    world.fail('createComment', 'late')
+    await publish(world)
+    const older = comment(400, { body: MARKER.completion, authorId: US.id })
+    world.advance(LIMITS.intentMs + SETTLE_MS)
+    world.ports.github.comments = async () => ({ value: [], serverTime: world.now() })
+    world.ports.github.issue = async (key) => ({ ...OPEN_ISSUE, number: key.number })
+    await publish(world)
+    world.advance(SETTLE_MS)
+    world.ports.github.comments = async () => ({ value: [older], serverTime: world.now() })
+    const removed: number[] = []
+    world.ports.github.deleteComment = async (_, id) => void removed.push(id)
+    expect(await publish(world)).toMatchObject({ kind: 'published' })
+    expect([removed, stored(world)?.markers.commented]).toEqual([[501], '400'])
   })
 
   test('one that somebody removed meanwhile is not written again', async () => {
