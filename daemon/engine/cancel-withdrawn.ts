@@ -6,8 +6,7 @@ import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 /**
  * Ends the workers of issues that are no longer wanted: closed, moved, unlabelled, gone (case C41). Asked
- * for each run at work, because a list of issues does not show one that has left it; an unchanged issue
- * answers 304. Only while the worker runs: later the run looks for itself, right before it publishes.
+ * for each run at work, because a list of issues does not show one that has left it. Only while the worker runs: later the run looks for itself, right before it publishes.
  */
 export async function cancelWithdrawn(ports: TickPorts): Promise<readonly TickProblem[]> {
   const { store, journals, github, settings, log } = ports

@@ -13,6 +13,7 @@ import {
 } from '../../daemon/sys/process-identity.ts'
 import { killIdentity } from '../../daemon/sys/terminate.ts'
 import {
+  crashPlace,
   effectsOfKind,
   expectNothingLeft,
   firstAndLast,
@@ -286,11 +287,7 @@ describe('what acts only where something has gone wrong', () => {
     try {
       const number = await begin(rig)
       const log = join(rig.dir, 'effects')
-      const env = {
-        TEST_CRASH_PROCESS: '/runner\\.mjs',
-        TEST_CRASH_AT: `${name}#1:${when}`,
-        TEST_EFFECT_LOG: log,
-      }
+      const env = { ...crashPlace('runner', `${name}#1:${when}`), TEST_EFFECT_LOG: log }
       const isReached = (): boolean => readFileSync(log, 'utf8').includes(`${name} ${when}\n`)
       await underPreload(rig, env, async () => {
         for (let round = 0; round < 6; round += 1) {
@@ -358,11 +355,7 @@ describe('processes of a run die together', () => {
       return number
     }
     openGate(rig)
-    const env = {
-      TEST_CRASH_PROCESS: '/runner\\.mjs',
-      TEST_CRASH_AT: place,
-      TEST_CRASH_SIGNAL: 'SIGSTOP',
-    }
+    const env = { ...crashPlace('runner', place), TEST_CRASH_SIGNAL: 'SIGSTOP' }
     await underPreload(rig, env, async () => expect(await rig.run('run', '--now')).toEqual(QUIET))
     await waitUntil('the runner is stopped', () => isStopped(newestRun(rig).runner?.pid))
     closeGate(rig)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
+import { crashPlace, underPreload } from '../support/crash-runs.ts'
 import { LABELS, openProgramRig, type ProgramRig } from '../support/program-rig.ts'
 import {
   branchesOf,
@@ -98,18 +99,13 @@ describe('an issue is withdrawn while its worker runs', () => {
 describe('a process is stopped, not dead', () => {
   /** One tick in which a process stops itself at an effect. */
   const stopAt = async (bundle: string, place: string): Promise<void> => {
-    const { NODE_OPTIONS } = rig.env
-    const preload = new URL('../support/crash-at-effect.mjs', import.meta.url).href
-    rig.env['NODE_OPTIONS'] = `${NODE_OPTIONS} --import=${preload}`
-    rig.env['TEST_CRASH_PROCESS'] = `/${bundle}\\.mjs`
-    rig.env['TEST_CRASH_SIGNAL'] = 'SIGSTOP'
-    rig.env['TEST_CRASH_AT'] = place
-    const tick = rig.start('run', '--now')
-    stopped = { pid: tick.pid }
-    if (bundle === 'runner') expect(await tick.finished).toEqual(QUIET)
-    else await waitUntil('the tick has stopped', () => stateOf(tick.pid) === 'stopped')
-    rig.env['NODE_OPTIONS'] = NODE_OPTIONS ?? ''
-    delete rig.env['TEST_CRASH_AT']
+    const env = { ...crashPlace(bundle, place), TEST_CRASH_SIGNAL: 'SIGSTOP' }
+    await underPreload(rig, env, async () => {
+      const tick = rig.start('run', '--now')
+      stopped = { pid: tick.pid }
+      if (bundle === 'runner') expect(await tick.finished).toEqual(QUIET)
+      else await waitUntil('the tick has stopped', () => stateOf(tick.pid) === 'stopped')
+    })
   }
   let stopped: { pid: number } | null = null
   const stateOf = (pid: number): string => {

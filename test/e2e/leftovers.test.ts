@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
+import { crashAt } from '../support/crash-runs.ts'
 import { makeGitScene, RUN_BRANCH } from '../support/git-scene.ts'
 import {
   bridge,
-  type Finished,
   GOOD_BRIDGE,
   LABELS,
   openProgramRig,
@@ -28,22 +28,6 @@ print('could not go on', flush=True)
 sys.exit(3)`)
 
 let rig: ProgramRig
-
-/** One call of the program in which one of its processes is killed at an effect. */
-async function crashAt(bundle: string, place: string): Promise<Finished> {
-  const { NODE_OPTIONS } = rig.env
-  const preload = new URL('../support/crash-at-effect.mjs', import.meta.url).href
-  rig.env['NODE_OPTIONS'] = `${NODE_OPTIONS} --import=${preload}`
-  rig.env['TEST_CRASH_PROCESS'] = `/${bundle}\\.mjs`
-  rig.env['TEST_CRASH_AT'] = place
-  try {
-    return await rig.run('run', '--now')
-  } finally {
-    rig.env['NODE_OPTIONS'] = NODE_OPTIONS ?? ''
-    delete rig.env['TEST_CRASH_PROCESS']
-    delete rig.env['TEST_CRASH_AT']
-  }
-}
 
 describe('what becomes of the tree of a failed attempt?', () => {
   let number: number
@@ -104,7 +88,7 @@ describe('what becomes of the tree of a failed attempt?', () => {
     async (place) => {
       rig.setBridge(GOOD_BRIDGE)
       rig.clock.advance(3_600_000)
-      expect(await crashAt('runner', place)).toEqual(QUIET)
+      expect(await crashAt(rig, 'runner', place)).toEqual(QUIET)
       const dead = newestRun(rig)
       await waitUntil('the runner is gone', () => !isLocked(rig.layout.claim(dead.key)))
       const tree = rig.layout.worktree(dead.key, first)
@@ -176,7 +160,7 @@ describe('what is left of runs that are over?', () => {
       expect(await rig.tick()).toEqual(QUIET)
       await merge(number)
       rig.clock.advance(31 * DAY)
-      expect(await crashAt('caduceus', place)).toMatchObject({ code: KILLED })
+      expect(await crashAt(rig, 'caduceus', place)).toMatchObject({ code: KILLED })
       expect(await tickLater(rig)).toEqual(QUIET)
       expect(readdirSync(rig.layout.directories.runs)).toEqual([])
       expect([rig.entry(number), await refs()]).toEqual([undefined, ''])

@@ -8,6 +8,7 @@ import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { isLocked, tryLock } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
+import { crashAt } from '../support/crash-runs.ts'
 import {
   bridge,
   type Finished,
@@ -497,19 +498,6 @@ describe('may a change of the queue be killed, or wait?', () => {
     await rig.close()
   })
 
-  /** Runs a command in which the process of one bundle is killed at an effect. */
-  const crashAt = async (bundle: string, place: string, ...args: string[]): Promise<Finished> => {
-    const { NODE_OPTIONS = '' } = rig.env
-    const preload = new URL('../support/crash-at-effect.mjs', import.meta.url).href
-    rig.env['NODE_OPTIONS'] = `${NODE_OPTIONS} --import=${preload}`
-    rig.env['TEST_CRASH_PROCESS'] = `/${bundle}\\.mjs`
-    rig.env['TEST_CRASH_AT'] = place
-    const finished = await rig.run(...args)
-    rig.env['NODE_OPTIONS'] = NODE_OPTIONS
-    delete rig.env['TEST_CRASH_AT']
-    return finished
-  }
-
   /** Ticks, later than any wait each, until the issue is published. */
   const untilPublished = async (): Promise<void> => {
     for (let ticks = 0; ticks < 3 && rig.entry(1)?.phase !== 'awaiting_review'; ticks += 1) {
@@ -531,12 +519,12 @@ describe('may a change of the queue be killed, or wait?', () => {
     'a reprocess killed at %s leaves either the old run or the new one',
     async (place, workers) => {
       await rig.openIssue()
-      expect(await crashAt('runner', 'git.captureTree#1:after', 'run', '--now')).toEqual(QUIET)
+      expect(await crashAt(rig, 'runner', 'git.captureTree#1:after')).toEqual(QUIET)
       const { key } = newestRun(rig)
       await waitUntil('the runner is gone', () => !isLocked(rig.layout.claim(key)))
       expect(newestRun(rig).stage).toBe('finished')
 
-      const crashed = await crashAt('caduceus', place, 'queue', 'reprocess', 'octo/app#1')
+      const crashed = await crashAt(rig, 'caduceus', place, ['queue', 'reprocess', 'octo/app#1'])
       expect(crashed.code).toBe(KILLED)
       await untilPublished()
       expect(starts(rig)).toBe(workers)
@@ -551,7 +539,9 @@ describe('may a change of the queue be killed, or wait?', () => {
       await rig.openIssue()
       expect((await rig.tick()).code).toBe(1)
       rig.setConfig({ comment_forbidden_strings: ['gentle-ai'] })
-      expect((await crashAt('caduceus', place, 'queue', 'reset', 'octo/app#1')).code).toBe(KILLED)
+      expect((await crashAt(rig, 'caduceus', place, ['queue', 'reset', 'octo/app#1'])).code).toBe(
+        KILLED,
+      )
       if (rig.entry(1)?.phase === 'needs_attention') {
         expect((await rig.run('queue', 'reset', 'octo/app#1')).code).toBe(0)
       }

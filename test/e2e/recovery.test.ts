@@ -3,12 +3,8 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
-import {
-  type Finished,
-  openProgramRig,
-  type ProgramRig,
-  type Started,
-} from '../support/program-rig.ts'
+import { crashAt } from '../support/crash-runs.ts'
+import { openProgramRig, type ProgramRig, type Started } from '../support/program-rig.ts'
 import {
   expectPublishedOnce,
   gatedBridge,
@@ -111,19 +107,6 @@ describe('what becomes of a run whose process dies at one step?', () => {
     await rig.close()
   })
 
-  /** One tick in which the process is killed at an effect; returns when nobody works for the run. */
-  const crashAt = async (bundle: string, place: string): Promise<Finished> => {
-    const { NODE_OPTIONS } = rig.env
-    const preload = new URL('../support/crash-at-effect.mjs', import.meta.url).href
-    rig.env['NODE_OPTIONS'] = `${NODE_OPTIONS} --import=${preload}`
-    rig.env['TEST_CRASH_PROCESS'] = `/${bundle}\\.mjs`
-    rig.env['TEST_CRASH_AT'] = place
-    const finished = await rig.run('run', '--now')
-    rig.env['NODE_OPTIONS'] = NODE_OPTIONS ?? ''
-    delete rig.env['TEST_CRASH_AT']
-    return finished
-  }
-
   test.each([
     'store.changeQueue#1:after',
     'claims.take#1:after',
@@ -132,7 +115,7 @@ describe('what becomes of a run whose process dies at one step?', () => {
     'journals.write#1:after',
   ])('a tick killed at %s is made good by the next one', async (place) => {
     const number = await rig.openIssue()
-    expect(await crashAt('caduceus', place)).toMatchObject({ code: KILLED })
+    expect(await crashAt(rig, 'caduceus', place)).toMatchObject({ code: KILLED })
     expect(await rig.tick()).toEqual(QUIET)
     await expectPublishedOnce(rig, number)
   })
@@ -150,7 +133,7 @@ describe('what becomes of a run whose process dies at one step?', () => {
     'store.changeQueue#1:after',
   ])('a runner killed at %s is made good by the next tick', async (place) => {
     const number = await rig.openIssue()
-    expect(await crashAt('runner', place)).toEqual(QUIET)
+    expect(await crashAt(rig, 'runner', place)).toEqual(QUIET)
     const dead = newestRun(rig)
     await waitUntil('the runner is gone', () => !isLocked(rig.layout.claim(dead.key)))
     expect(newestRun(rig).stage).not.toBe('settled')

@@ -5,7 +5,7 @@ import type { Executor } from '../../daemon/core/executor.ts'
 import type { Claims, Git, GitHub, Journals, Store } from '../../daemon/core/ports.ts'
 import type { Leftovers } from '../../daemon/core/retention.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
-import { BOT, LABELS, type ProgramRig } from './program-rig.ts'
+import { BOT, type Finished, LABELS, type ProgramRig } from './program-rig.ts'
 import { expectPublishedOnce, QUIET, treesOf } from './program-views.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -108,6 +108,21 @@ export async function underPreload<T>(
     for (const name of Object.keys(env)) delete rig.env[name]
     rig.env['NODE_OPTIONS'] = NODE_OPTIONS
   }
+}
+
+/** What the preload is told to strike one kind of process at one effect. */
+export function crashPlace(bundle: string, place: string): Readonly<Record<string, string>> {
+  return { TEST_CRASH_PROCESS: `/${bundle}\\.mjs`, TEST_CRASH_AT: place }
+}
+
+/** One call of the program in which a process of one bundle is killed at an effect. */
+export async function crashAt(
+  rig: ProgramRig,
+  bundle: string,
+  place: string,
+  args: readonly string[] = ['run', '--now'],
+): Promise<Finished> {
+  return underPreload(rig, crashPlace(bundle, place), async () => rig.run(...args))
 }
 
 /** One tick and all it starts, undisturbed; what each process did, in order. */
@@ -217,8 +232,7 @@ export async function killRunnersAt(
 
 /** One tick that is killed at a place. */
 export async function killTickAt(rig: ProgramRig, place: string): Promise<void> {
-  const env = { TEST_CRASH_PROCESS: '/caduceus\\.mjs', TEST_CRASH_AT: place }
-  const { code } = await underPreload(rig, env, async () => rig.run('run', '--now'))
+  const { code } = await crashAt(rig, 'caduceus', place)
   expect({ place, code }).toEqual({ place, code: -1 })
 }
 
