@@ -275,6 +275,7 @@ const EXCEPTIONS: readonly Exception[] = [
   { why: 'GitHub refuses the second, which shows that there is a first', place: 'POST pulls', fault: 'long lag, answer lost', instead: { sent: 2 } },
   { why: 'the first comes to light late; the second is removed', place: 'POST comments', fault: 'long lag, answer lost', instead: { sent: 2 } },
   { why: 'a comment that is not there need not be removed', place: 'DELETE comment', means: 'absent', instead: { comment: 2 } },
+  { why: 'its id is known, so it is removed again until GitHub confirms that', place: 'DELETE comment', means: 'trouble', instead: { sent: 2 } },
   { why: 'the second comment stays when GitHub refuses to remove it', place: 'DELETE comment', means: 'refused', instead: { comment: 2 } },
 ]
 
