@@ -1,11 +1,6 @@
-import ConfigSchema from './config/schema.ts'
-import ConfigShow from './config/show.ts'
-import ConfigValidate from './config/validate.ts'
+import { ConfigSchema, ConfigShow, ConfigValidate } from './config.ts'
 import Demo from './demo.ts'
-import QueueList from './queue/list.ts'
-import QueueReprocess from './queue/reprocess.ts'
-import QueueReset from './queue/reset.ts'
-import QueueShow from './queue/show.ts'
+import { QueueList, QueueReprocess, QueueReset, QueueShow } from './queue.ts'
 import Run from './run.ts'
 import Status from './status.ts'
 

@@ -11,7 +11,7 @@ import {
   readFileBounded,
   writeFileAtomic,
 } from '../sys/files.ts'
-import { killOwned } from '../sys/owner-mark.ts'
+import { killOwned } from '../sys/find-processes.ts'
 import { makeTemporaryFolder } from '../sys/paths.ts'
 import { findProgram, runProcess } from '../sys/run-process.ts'
 import { startProcess } from '../sys/start-process.ts'

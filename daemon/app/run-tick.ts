@@ -2,27 +2,31 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { countEffects } from '../core/effects.ts'
 import { describeFault, fault } from '../core/fault.ts'
+import { formatIssue, issueId } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import { TICK_OUTCOMES, type TickOutcome } from '../core/meta.ts'
+import type { Store } from '../core/ports.ts'
+import type { QueueEntry } from '../core/queue.ts'
+import { nextStepOf } from '../core/resume.ts'
 import { makeRunId } from '../core/run-id.ts'
 import { type TickReport, tick } from '../engine/tick.ts'
 import { requestCancel } from '../executor/run-files.ts'
+import type { StateLayout } from '../state/layout.ts'
 import { openLeftovers } from '../state/leftovers.ts'
 import { systemClock } from '../sys/clock.ts'
 import { closeLeakedDescriptors } from '../sys/close-leaked-descriptors.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
 import { endLockHolder } from '../sys/end-lock-holder.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
+import { killOwned } from '../sys/find-processes.ts'
 import { leaveAfter, leaveOnSignal } from '../sys/leaving.ts'
 import { setNonDumpable } from '../sys/native.ts'
-import { killOwned } from '../sys/owner-mark.ts'
 import type { Build } from './build.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { rotateLog } from './open-log.ts'
 import { openPorts, type Ports } from './open-ports.ts'
 import { tickSettingsOf } from './settings-of.ts'
 import { startRunner } from './start-runner.ts'
-import { tellAttention } from './tell-attention.ts'
 import { takeTickLock } from './tick-lock.ts'
 import { waitForRuns } from './wait-for-runs.ts'
 
@@ -152,4 +156,41 @@ async function tickUnderLock(
     disarm()
     lock.close()
   }
+}
+
+/**
+ * One line for every issue that has come to need attention since the last call; each is told once
+ * (design §11), whatever the clock does meanwhile. Faults: state/*.
+ */
+export async function tellAttention(store: Store, layout: StateLayout): Promise<readonly string[]> {
+  const { attentionTold } = store.readMeta()
+  const inNeed = Object.values(store.readQueue().entries).filter(
+    ({ phase }) => phase === 'needs_attention' || phase === 'failed',
+  )
+  const fresh = inNeed.filter(({ key, updatedAt }) => attentionTold[issueId(key)] !== updatedAt)
+  const isOver = Object.keys(attentionTold).length > inNeed.length - fresh.length
+  if (fresh.length === 0 && !isOver) return []
+  await store.changeMeta((meta) => ({
+    state: {
+      ...meta,
+      attentionTold: Object.fromEntries(
+        inNeed.map(({ key, updatedAt }) => [issueId(key), updatedAt]),
+      ),
+    },
+    value: undefined,
+  }))
+  return fresh.map(
+    (entry) => `${formatIssue(entry.key)} needs attention: ${describe(entry, layout)}`,
+  )
+}
+
+/** What happened, and what to do next: a spent budget has no hint of its own, there it is the output. */
+function describe(entry: QueueEntry, layout: StateLayout): string {
+  const { phase, lastError, lastRunId } = entry
+  const message = lastError?.message ?? 'unknown'
+  const output =
+    phase !== 'failed' || lastRunId === null
+      ? ''
+      : ` Its output is in ${layout.run(lastRunId).transcript}.`
+  return `${message}${output} ${nextStepOf(entry)}`
 }

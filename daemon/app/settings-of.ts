@@ -3,7 +3,7 @@ import type { CircuitPolicy } from '../core/circuits.ts'
 import type { PublishPolicy } from '../core/publish-policy.ts'
 import type { RetentionPolicy } from '../core/retention.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
-import type { RunSettings, TickSettings } from '../engine/settings.ts'
+import type { RunSettings, TickSettings } from '../engine/tick-ports.ts'
 
 /** On top of what a step waits for: a busy machine. */
 const STEP_SLACK_MS = 120_000

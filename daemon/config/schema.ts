@@ -2,8 +2,13 @@
 // come from it (`npm run generate`).
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
-import { GITHUB_KEYS, PUBLISH_KEYS, REPOSITORY_KEYS } from './repository-keys.ts'
-import { CIRCUIT_KEYS, STATE_KEYS } from './state-keys.ts'
+import {
+  CIRCUIT_KEYS,
+  GITHUB_KEYS,
+  PUBLISH_KEYS,
+  REPOSITORY_KEYS,
+  STATE_KEYS,
+} from './daemon-keys.ts'
 import { SANDBOX_SCHEMA, WORKER_KEYS } from './worker-keys.ts'
 
 /** The keys by area, in the order of the documentation. */

@@ -13,8 +13,8 @@ import { eventOfFault, waitOf } from './outcome-of-fault.ts'
 import { prepareRun } from './prepare-run.ts'
 import { publishRun } from './publish-run.ts'
 import type { RunPorts } from './run-ports.ts'
-import type { RunSettings } from './settings.ts'
 import { settleRun } from './settle-run.ts'
+import type { RunSettings } from './tick-ports.ts'
 
 // One run, from wherever its journal says it is to the end. Every step leaves the journal at the next
 // stage before it returns, so that a runner which dies anywhere is followed by another that begins with

@@ -2,7 +2,10 @@ import { openPullClosing } from '../core/closing-reference.ts'
 import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue, formatRepository, type IssueKey, repositoryOf } from '../core/issue-key.ts'
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from '../core/labels.ts'
+import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, TimelineEvent } from '../core/ports.ts'
+import { eachBounded } from './each-bounded.ts'
+import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 /**
  * The fault that keeps an issue from being worked on because a pull request, by anybody, will close it
@@ -66,4 +69,34 @@ export function checkWanted(
     return { kind: 'withdrawn', fault: fault('issue/ambiguous', { issue: formatIssue(key) }) }
   }
   return { kind: 'wanted', issue, label }
+}
+
+/**
+ * Ends the workers of issues that are no longer wanted: closed, moved, unlabelled, gone (case C41). Asked
+ * for each run at work, because a list of issues does not show one that has left it. Only while the worker runs: later the run looks for itself, right before it publishes.
+ */
+export async function cancelWithdrawn(ports: TickPorts): Promise<readonly TickProblem[]> {
+  const { store, journals, github, settings, log } = ports
+  const atWork = Object.values(store.readQueue().entries).flatMap(({ phase, key, runId }) =>
+    phase === 'in_progress' && runId !== null ? [{ key, runId }] : [],
+  )
+  const problems: TickProblem[] = []
+  await eachBounded(atWork, LIMITS.httpConcurrency, async ({ key, runId }) => {
+    try {
+      const journal = journals.read(runId)
+      if (journal?.stage !== 'launching') return
+      const issue = await findIssue(github, key)
+      const wanted = checkWanted(key, journal.ticket, settings.triggers, issue)
+      if (wanted.kind === 'wanted') return
+      ports.cancelWorker(runId)
+      log.info('worker cancelled', {
+        issue: formatIssue(key),
+        runId,
+        reason: wanted.fault.message,
+      })
+    } catch (thrown) {
+      problems.push({ where: formatIssue(key), thrown }) // asked again by the next tick
+    }
+  })
+  return problems
 }

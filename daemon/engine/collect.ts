@@ -18,8 +18,8 @@ import {
   type Verdict,
 } from '../core/retention.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
-import type { RepositoryPoll } from './poll-repository.ts'
 import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
+import type { RepositoryPoll } from './watched-repositories.ts'
 
 // Collecting what is left over (design §5, §7): entries that ended long ago, and once an hour files, trees
 // and refs of runs that are over. It decides by what lies there, so whatever dies half-way is done next time.

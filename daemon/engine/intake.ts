@@ -9,9 +9,9 @@ import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from './each-bounded.ts'
 import { isRateLimit, recordError } from './outcome-of-fault.ts'
-import { pollRepository, type RepositoryPoll } from './poll-repository.ts'
 import { newestLabeling } from './prepare-run.ts'
 import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
+import { pollRepository, type RepositoryPoll } from './watched-repositories.ts'
 
 export type IntakeReport = Readonly<{
   polled: number

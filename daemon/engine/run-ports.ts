@@ -3,7 +3,7 @@ import type { RecordedProcess } from '../core/journal.ts'
 import type { Claim, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
 import type { StateLayout } from '../state/layout.ts'
 import type { PromptTemplates } from '../worker/render-prompt.ts'
-import type { RunSettings } from './settings.ts'
+import type { RunSettings } from './tick-ports.ts'
 
 /** Everything a run works with. */
 export type RunPorts = Readonly<{

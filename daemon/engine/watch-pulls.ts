@@ -9,8 +9,8 @@ import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from './each-bounded.ts'
 import { recordError } from './outcome-of-fault.ts'
-import type { RepositoryPoll } from './poll-repository.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
+import type { RepositoryPoll } from './watched-repositories.ts'
 
 /**
  * Pull requests that wait for a human: merged → done, closed unmerged or gone → a human decides, and what

@@ -7,7 +7,7 @@ import type { Git, GitHub, PullRequest } from '../core/ports.ts'
 import { COMMIT_IDENTITY } from '../core/publish-policy.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
 import { findComments } from './find-comment.ts'
-import { carriesMarker } from './markers.ts'
+import { carriesMarker } from './freeze-publication.ts'
 
 /** What a look at the world says about a stage. A look that could not be completed throws instead. */
 export type Probe =

@@ -1,7 +1,6 @@
 import type { Clock } from '../core/ports.ts'
-import { ownAncestry, processesHolding } from './find-processes.ts'
+import { killOwned, ownAncestry, processesHolding } from './find-processes.ts'
 import { isLocked } from './kernel-lock.ts'
-import { killOwned } from './owner-mark.ts'
 import type { ProcessIdentity } from './process-identity.ts'
 import { killIdentity } from './terminate.ts'
 

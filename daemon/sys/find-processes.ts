@@ -1,8 +1,4 @@
-// Which processes have to do with something, as far as this user may see (proc(5)); none where the
-// platform does not tell. Ended, uncollected ones do not count.
-
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
-import type { ProcessEntry } from './process-entry.ts'
 import {
   cwdOf,
   environmentOf,
@@ -10,6 +6,46 @@ import {
   ownIdentity,
   type ProcessIdentity,
 } from './process-identity.ts'
+import type { ProcessEntry } from './process-source.ts'
+import { killIdentity, killSession } from './terminate.ts'
+
+// Programs we start lead sessions of their own, so that they can be ended with all they start; that is also
+// why they go on when we are killed. They carry a mark by which whoever comes next finds them (P§1).
+
+const VARIABLE = 'CADUCEUS_OWNER'
+/** What git and ssh keep for everybody: a credential cache, a shared connection. They act for no one run. */
+const SHARED = /credential-cache--daemon|^ssh: .*\[mux\]/
+const MAX_ROUNDS = 20
+
+/** For the environment of a program that acts for this process. */
+export function ownerMark(owner: ProcessIdentity): Readonly<Record<string, string>> {
+  return { [VARIABLE]: valueOf(owner) }
+}
+
+/**
+ * SIGKILLs a process by its identity, its session, and whatever carries its mark; returns how many were
+ * hit. Where the platform does not show others' environments, only the former two are (macOS).
+ */
+export function killOwned(owner: ProcessIdentity): number {
+  let hit = killSession(owner)
+  // What is hit may just have started another; each round needs a living one, so few suffice.
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const left = processesWithVariable(VARIABLE, valueOf(owner)).filter(
+      ({ pid }) => !SHARED.test(commandLineOf(pid)),
+    )
+    const killed = left.filter((process) => killIdentity(process, 'SIGKILL')).length
+    if (killed === 0) break
+    hit += killed
+  }
+  return hit
+}
+
+function valueOf({ bootId, pid, startTicks }: ProcessIdentity): string {
+  return `${bootId}/${pid}/${startTicks}`
+}
+
+// Which processes have to do with something, as far as this user may see (proc(5)); none where the
+// platform does not tell. Ended, uncollected ones do not count.
 
 /** Proc(5) adds this to the name of a file that was removed meanwhile. */
 const REMOVED = ' (deleted)'

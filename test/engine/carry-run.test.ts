@@ -6,7 +6,7 @@ import { FAULT_CLASSES, type FaultClass } from '../../daemon/core/fault-classes.
 import type { RunStage } from '../../daemon/core/journal.ts'
 import { backoffMs } from '../../daemon/core/scheduling.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { RUN, START } from '../publish/publish-scene.ts'
+import { RUN, START } from '../publish/publish-world.ts'
 import { KEY, RETRY, SELF } from './engine-scene.ts'
 import { type RunScene, useRun } from './run-scene.ts'
 

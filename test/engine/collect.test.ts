@@ -20,7 +20,7 @@ import { collect, type Seen, SWEEP_REMOVALS } from '../../daemon/engine/collect.
 import { tick } from '../../daemon/engine/tick.ts'
 import type { TickPorts } from '../../daemon/engine/tick-ports.ts'
 import { tryLock } from '../../daemon/sys/kernel-lock.ts'
-import { JOURNAL, START } from '../publish/publish-scene.ts'
+import { JOURNAL, START } from '../publish/publish-world.ts'
 import { type GitScene, makeGitScene } from '../support/git-scene.ts'
 import { DAY, entryOf, issueOf, pollOf, REPOSITORY, TRIGGERS, useScene } from './engine-scene.ts'
 

@@ -1,17 +1,37 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { fault } from '../../daemon/core/fault.ts'
-import type { Journal } from '../../daemon/core/journal.ts'
-import type { Store } from '../../daemon/core/ports.ts'
+import { fault, isFault } from '../../daemon/core/fault.ts'
+import { FAULTS, type FaultCode } from '../../daemon/core/fault-catalogue.ts'
+import { FAULT_CLASSES, type FaultClass } from '../../daemon/core/fault-classes.ts'
+import type { Journal, RunStage } from '../../daemon/core/journal.ts'
+import { LIMITS } from '../../daemon/core/limits.ts'
+import type { GitHub, IssueSummary, Store, TimelineEvent } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import { applyEvent } from '../../daemon/core/transitions.ts'
+import { cancelWithdrawn, checkWanted } from '../../daemon/engine/check-wanted.ts'
 import { type DispatchReport, dispatch } from '../../daemon/engine/dispatch.ts'
+import { eachBounded } from '../../daemon/engine/each-bounded.ts'
+import { eventOfFault, recordError, waitOf } from '../../daemon/engine/outcome-of-fault.ts'
 import { recover } from '../../daemon/engine/recover.ts'
-import type { TickSettings } from '../../daemon/engine/settings.ts'
+import type { TickSettings } from '../../daemon/engine/tick-ports.ts'
+import { watchPulls } from '../../daemon/engine/watch-pulls.ts'
+import type { RepositoryPoll } from '../../daemon/engine/watched-repositories.ts'
 import { listDirectory } from '../../daemon/sys/files.ts'
-import { publicationOf, RUN, START } from '../publish/publish-scene.ts'
-import { AT, entryOf, KEY, running, type Scene, useScene } from './engine-scene.ts'
+import { publicationOf, pull, RUN, START, timelineEvent } from '../publish/publish-world.ts'
+import {
+  AT,
+  entryOf,
+  issueOf,
+  KEY,
+  RETRY,
+  running,
+  type Scene,
+  TRIGGERS,
+  useScene,
+} from './engine-scene.ts'
 
 const scene = useScene()
+
 const USABLE = new Set(['acme/widgets', 'acme/gears'])
 const GEARS = { ...KEY, name: 'Gears' }
 const FIRST = '01ARZ3NDEKTSV4RRFFQ69G5F01'
@@ -260,5 +280,313 @@ describe('a failure at any step', () => {
     const { started, problems } = await go()
     expect([failed, started.length, problems.length]).toEqual([true, 1, 1])
     expect(existsSync(scene().layout.run(started[0] ?? '').journal)).toBe(true)
+  })
+})
+
+describe('decisions', () => {
+  const REPOSITORY_FACTS = {
+    id: 1,
+    name: { owner: KEY.owner, name: KEY.name },
+    defaultBranch: 'main',
+    archived: false,
+  }
+  const UNREACHABLE = fault('github/unreachable', { request: 'r', reason: 'x' })
+  const RUN = running().runId ?? ''
+
+  describe('what a fault does to the issue', () => {
+    // biome-ignore format: a table is read by its rows
+    const TABLE: Readonly<Record<FaultClass, object>> = {
+    worker:         { phase: 'queued', attempts: 1, interruptions: 0, degraded: null },
+    infrastructure: { phase: 'queued', attempts: 0, degraded: { count: 1 } },
+    'rate-limited': { phase: 'queued', attempts: 0, degraded: null, nextAttemptAt: null },
+    interrupted:    { phase: 'queued', attempts: 0, interruptions: 1, nextAttemptAt: null },
+    cancelled:      { phase: 'skipped', attempts: 0, blocked: null },
+    terminal:       { phase: 'needs_attention', attempts: 0 },
+    config:         { phase: 'queued', attempts: 0, degraded: { count: 1 } },
+    state:          { phase: 'queued', attempts: 0, degraded: { count: 1 } },
+    usage:          { phase: 'queued', attempts: 0, degraded: { count: 1 } },
+    internal:       { phase: 'queued', attempts: 0, degraded: { count: 1 } },
+  }
+    const codes = Object.keys(FAULTS) as readonly FaultCode[]
+
+    test.each(codes)('%s', (code) => {
+      const met = fault(code, { issue: 'i', tree: '/t' })
+      const { class: faultClass } = FAULTS[code]
+      const event = eventOfFault(met, { runId: RUN, now: START, jitter: 0 })
+      const applied = applyEvent(entryOf(7, running()), event, RETRY)
+      if (applied.kind === 'refused') throw new RangeError(applied.reason)
+      expect(applied.entry).toMatchObject(TABLE[faultClass])
+      expect(applied.entry.lastError).toEqual({
+        code,
+        message: met.message,
+        at: toTimestamp(START),
+      })
+      expect(applied.entry.attempts).toBe(FAULT_CLASSES[faultClass].attempts === '+1' ? 1 : 0)
+      const blocked =
+        applied.entry.phase === 'needs_attention' ? { source: code, hint: met.next } : null
+      expect(applied.entry.blocked).toEqual(blocked)
+    })
+
+    test('what is no fault is one of our own', () => {
+      expect(recordError(new TypeError('x is not a function'), START)).toMatchObject({
+        code: 'internal/unexpected',
+        message: expect.stringContaining('x is not a function'),
+      })
+    })
+
+    test.each<[string, object, number | null]>([
+      ['none', {}, null],
+      ['no time', { until: 'soon' }, null],
+      ['text', { until: toTimestamp(START + 5000) }, START + 5000],
+      [
+        'milliseconds, which are spread, before text',
+        { untilMs: START + 1, until: toTimestamp(START + 5000) },
+        START + 1,
+      ],
+      ['the past', { until: toTimestamp(START - 5000) }, START],
+      [
+        'too far ahead, for no clock may make us wait for ever',
+        { untilMs: START * 2 },
+        START + LIMITS.rateLimitCapMs,
+      ],
+    ])('a wait it names: %s', (_, details, wanted) => {
+      expect(waitOf(fault('github/rate-limited', { ...details }), START)).toBe(wanted)
+    })
+  })
+
+  describe('whether an issue still asks for its run', () => {
+    type Found = Awaited<ReturnType<GitHub['issue']>>
+    const BOTH = [TRIGGERS.code, TRIGGERS.investigation]
+    const found = (change: Partial<NonNullable<Found>> = {}): Found => ({
+      ...issueOf(7),
+      movedTo: null,
+      ...change,
+    })
+
+    test.each<[string, Found, string]>([
+      ['gone', null, 'not found'],
+      ['moved', found({ movedTo: { owner: 'o', name: 'r' } }), 'moved to o/r'],
+      ['closed', found({ isOpen: false }), 'closed'],
+      ['a pull request', found({ isPullRequest: true }), 'pull request'],
+      ['without labels', found({ labels: [] }), 'label was removed'],
+      [
+        'labelled for the other kind',
+        found({ labels: [TRIGGERS.investigation] }),
+        'label was removed',
+      ],
+      ['with both labels', found({ labels: BOTH }), 'oth'],
+    ])('no: %s', (_, issue, reason) => {
+      const wanted = checkWanted(KEY, 'code', TRIGGERS, issue)
+      if (wanted.kind !== 'withdrawn') throw new RangeError(wanted.kind)
+      expect(FAULTS[wanted.fault.code].class).toBe('cancelled')
+      expect(wanted.fault.message).toContain('Acme/Widgets#7')
+      expect(wanted.fault.message).toContain(reason)
+    })
+
+    test('yes, and the label is the one on the issue as it is spelled there', () => {
+      const issue = found({ labels: ['bug', 'AUTO-fix\uFE0F'] })
+      expect(checkWanted(KEY, 'code', TRIGGERS, issue)).toEqual({
+        kind: 'wanted',
+        issue,
+        label: 'AUTO-fix\uFE0F',
+      })
+    })
+  })
+
+  describe('running a task for each', () => {
+    test('at most so many at a time, all of them, results in the order of the items', async () => {
+      const open: (() => void)[] = []
+      let most = 0
+      let busy = 0
+      const pending = eachBounded([5, 1, 4, 2, 3], 2, async (item) => {
+        busy += 1
+        most = Math.max(most, busy)
+        await new Promise<void>((resolve) => open.unshift(resolve))
+        busy -= 1
+        return item * 10
+      })
+      while (open.length > 0) {
+        open.shift()?.()
+        for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+      }
+      expect(await pending).toEqual([50, 10, 40, 20, 30])
+      expect(most).toBe(2)
+    })
+
+    test('nothing for no items, and a result may be undefined', async () => {
+      expect(await eachBounded([], 3, async () => 1)).toEqual([])
+      expect(await eachBounded([1, 2], 3, async () => undefined)).toEqual([undefined, undefined])
+    })
+
+    test('a task that throws is not swallowed', async () => {
+      const thrown = await eachBounded([1], 1, () =>
+        Promise.reject(fault('internal/unexpected', { reason: 'x' })),
+      ).catch((error: unknown) => error)
+      expect(isFault(thrown)).toBe(true)
+    })
+  })
+
+  describe('workers of issues that are no longer wanted', () => {
+    const asked = async (stage: RunStage, found: Partial<IssueSummary> | null) => {
+      await scene().put(entryOf(7, running()))
+      scene().leave({ stage }, true)
+      scene().github.issue = async () =>
+        found === null ? null : { ...issueOf(7, found), movedTo: null }
+      scene().github.repository = async () => REPOSITORY_FACTS
+      const problems = await cancelWithdrawn(scene().ports)
+      return { problems, cancelled: [...scene().cancelled] }
+    }
+
+    test.each<[string, Partial<IssueSummary> | null]>([
+      ['closed', { isOpen: false }],
+      ['unlabelled', { labels: ['bug'] }],
+      ['given both labels', { labels: [TRIGGERS.code, TRIGGERS.investigation] }],
+      ['gone', null],
+    ])('%s: it is ended', async (_, found) => {
+      expect(await asked('launching', found)).toEqual({ problems: [], cancelled: [RUN] })
+    })
+
+    test('the whole repository is out of sight: the token may be to blame, and nothing is ended', async () => {
+      await scene().put(entryOf(7, running()))
+      scene().leave({ stage: 'launching' }, true)
+      scene().github.issue = async () => null
+      scene().github.repository = async () => null
+      const problems = await cancelWithdrawn(scene().ports)
+      expect(problems).toMatchObject([{ thrown: { code: 'github/not-found' } }])
+      expect(scene().cancelled).toEqual([])
+    })
+
+    test('wanted: it goes on', async () => {
+      expect(await asked('launching', {})).toEqual({ problems: [], cancelled: [] })
+    })
+
+    test.each(['starting', 'owned', 'finished', 'publishing', 'ended'] as const)(
+      'at the stage %s there is none to end',
+      async (stage) => {
+        expect(await asked(stage, { isOpen: false })).toEqual({ problems: [], cancelled: [] })
+      },
+    )
+
+    test('when GitHub cannot be asked, nothing is ended, and it is told', async () => {
+      await scene().put(entryOf(7, running()))
+      scene().leave({ stage: 'launching' }, true)
+      scene().github.issue = () => Promise.reject(UNREACHABLE)
+      expect(await cancelWithdrawn(scene().ports)).toMatchObject([{ thrown: UNREACHABLE }])
+      expect(scene().cancelled).toEqual([])
+    })
+  })
+
+  describe('pull requests that wait for a human', () => {
+    const waiting = entryOf(7, { phase: 'awaiting_review', pull: { number: 12, url: 'u' } })
+    const poll = (issues: readonly IssueSummary[], isSweep = false) =>
+      new Map<string, RepositoryPoll>([
+        ['acme/widgets', { issues, unchanged: false, isSweep, sweptAt: null, malformed: [] }],
+      ])
+    const ENDED = poll([issueOf(12, { isPullRequest: true, isOpen: false })])
+
+    test.each([
+      ['merged', pull(12, { state: 'closed', merged: true }), 'done', null],
+      ['closed', pull(12, { state: 'closed' }), 'needs_attention', 'publish/closed-unmerged'],
+      ['open', pull(12), 'awaiting_review', null],
+      ['gone', null, 'needs_attention', 'publish/pull-gone'],
+    ])('%s', async (_, found, phase, code) => {
+      await scene().put(waiting)
+      scene().github.pullRequest = async () => found
+      expect(await watchPulls(scene().ports, ENDED)).toEqual([])
+      const entry = scene().entry(7)
+      expect([
+        entry?.phase,
+        entry?.lastError?.code ?? null,
+        entry?.blocked?.source ?? null,
+      ]).toEqual([phase, code, code])
+    })
+
+    test.each<[string, ReadonlyMap<string, RepositoryPoll>, number]>([
+      ['the poll shows its end', ENDED, 1],
+      ['the poll was a sweep', poll([], true), 1],
+      ['the poll shows it open, however it changed', poll([issueOf(12)]), 0],
+      ['the poll shows others', poll([issueOf(7), issueOf(13, { isOpen: false })]), 0],
+      ['the poll failed', new Map(), 0],
+    ])('it is asked about when %s', async (_, polls, times) => {
+      await scene().put(waiting, entryOf(8, { pull: { number: 12, url: 'u' }, phase: 'done' }))
+      let asked = 0
+      scene().github.pullRequest = async () => {
+        asked += 1
+        return pull(12)
+      }
+      await watchPulls(scene().ports, polls)
+      expect(asked).toBe(times)
+    })
+
+    describe('closed unmerged, when we had closed the issue for it', () => {
+      const CLOSED_BY_US = timelineEvent('closed', { createdAt: START })
+      const by = (actorId: number, kind: string): TimelineEvent => ({
+        ...CLOSED_BY_US,
+        kind,
+        actorId,
+      })
+      const arrange = async (
+        closed: string,
+        timeline: readonly TimelineEvent[],
+        isOpen: boolean,
+      ) => {
+        const journal = { markers: { closed }, publication: publicationOf('code') }
+        scene().leave({ ...journal, stage: 'settled' }, false)
+        await scene().put({ ...waiting, lastRunId: RUN })
+        const reopened: string[] = []
+        scene().github.pullRequest = async () => pull(12, { state: 'closed' })
+        scene().github.issue = async () => ({ ...issueOf(7, { isOpen }), movedTo: null })
+        scene().github.timeline = async () => ({ value: timeline, serverTime: START })
+        scene().github.reopenIssue = async () => void reopened.push('reopened')
+        const problems = await watchPulls(scene().ports, ENDED)
+        return { reopened, problems, phase: scene().entry(7)?.phase }
+      }
+      const HUMAN = { reopened: [], problems: [], phase: 'needs_attention' }
+
+      test('it is opened again', async () => {
+        const wanted = { ...HUMAN, reopened: ['reopened'] }
+        expect(await arrange('closed', [CLOSED_BY_US], false)).toEqual(wanted)
+      })
+
+      test.each<[string, string, readonly TimelineEvent[], boolean]>([
+        ['somebody had closed it before us', 'closed-already', [by(5, 'closed')], false],
+        ['it is open again', 'closed', [CLOSED_BY_US, by(5, 'reopened')], true],
+        [
+          'somebody opened and closed it since',
+          'closed',
+          [CLOSED_BY_US, by(5, 'reopened'), by(5, 'closed')],
+          false,
+        ],
+      ])('but not when %s', async (_, marker, timeline, isOpen) => {
+        expect(await arrange(marker, timeline, isOpen)).toEqual(HUMAN)
+      })
+
+      test('what passes is tried again; what does not keeps nobody from being told', async () => {
+        scene().github.reopenIssue = async () => {}
+        await arrange('closed', [CLOSED_BY_US], false)
+        await scene().put({ ...waiting, lastRunId: RUN })
+        scene().github.reopenIssue = () => Promise.reject(UNREACHABLE)
+        expect(await watchPulls(scene().ports, ENDED)).toMatchObject([{ thrown: UNREACHABLE }])
+        expect(scene().entry(7)?.phase).toBe('awaiting_review')
+        scene().github.reopenIssue = () => Promise.reject(fault('github/refused', { status: 403 }))
+        expect(await watchPulls(scene().ports, ENDED)).toEqual([])
+        expect(scene().entry(7)?.phase).toBe('needs_attention')
+      })
+    })
+
+    test('one that cannot be read is told, and the others are seen', async () => {
+      const other = entryOf(8, { phase: 'awaiting_review', pull: { number: 13, url: 'u' } })
+      await scene().put(waiting, other)
+      scene().github.pullRequest = async (_, number) => {
+        if (number === 12) throw UNREACHABLE
+        return pull(13, { state: 'closed', merged: true })
+      }
+      const problems = await watchPulls(scene().ports, poll([], true))
+      expect(problems).toEqual([{ where: 'acme/widgets#7', thrown: UNREACHABLE }])
+      expect([7, 8].map((number) => scene().entry(number)?.phase)).toEqual([
+        'awaiting_review',
+        'done',
+      ])
+    })
   })
 })

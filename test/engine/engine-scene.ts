@@ -17,15 +17,13 @@ import type {
 } from '../../daemon/core/ports.ts'
 import { newEntry, type QueueEntry, withEntry } from '../../daemon/core/queue.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import type { TickSettings } from '../../daemon/engine/settings.ts'
-import type { TickPorts } from '../../daemon/engine/tick-ports.ts'
+import type { TickPorts, TickSettings } from '../../daemon/engine/tick-ports.ts'
 import { openClaims } from '../../daemon/state/claims.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf } from '../../daemon/state/layout.ts'
 import { openLeftovers } from '../../daemon/state/leftovers.ts'
-import { JOURNAL, RUN, START } from '../publish/publish-scene.ts'
-import { fakePort } from '../publish/publish-world.ts'
+import { fakePort, JOURNAL, RUN, START } from '../publish/publish-world.ts'
 
 // The engine over the real store, journals and claims in a folder of its own; GitHub, git, the clock and the
 // runners are the test's. A runner "lives" while its claim stays locked.

@@ -8,17 +8,18 @@ import type { QueueEntry } from '../../daemon/core/queue.ts'
 import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
 import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
-import type { RunSettings } from '../../daemon/engine/settings.ts'
+import type { RunSettings } from '../../daemon/engine/tick-ports.ts'
 import {
+  fakePort,
   JOURNAL,
+  makeWorld,
   POLICY,
   PUSH_MS,
   publicationOf,
   RUN,
   STEP_MS,
   US,
-} from '../publish/publish-scene.ts'
-import { fakePort, makeWorld } from '../publish/publish-world.ts'
+} from '../publish/publish-world.ts'
 import {
   AT,
   CIRCUITS,

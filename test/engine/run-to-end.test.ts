@@ -4,7 +4,7 @@ import type { SupervisionEnd } from '../../daemon/core/executor.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import type { TimelineEvent } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { JOURNAL, RUN, START, timelineEvent } from '../publish/publish-scene.ts'
+import { JOURNAL, RUN, START, timelineEvent } from '../publish/publish-world.ts'
 import { AT } from './engine-scene.ts'
 import { exited, RESULT, UNCHANGED, useRun } from './run-scene.ts'
 

@@ -19,7 +19,7 @@ import * as fc from 'fast-check'
 import type { BaseCommit, CapturedTree, Git, RunTree } from '../../daemon/core/ports.ts'
 import { escapingLinks } from '../../daemon/git/escaping-links.ts'
 import { judgeTree } from '../../daemon/publish/judge-tree.ts'
-import { POLICY } from '../publish/publish-scene.ts'
+import { POLICY } from '../publish/publish-world.ts'
 import {
   type Canary,
   CONTROL_FILES,

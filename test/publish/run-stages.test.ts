@@ -10,14 +10,17 @@ import {
   comment,
   JOURNAL,
   MARKER,
+  makeWorld,
   PUSH_MS,
+  publish,
   pull,
   RUN,
   SETTLE_MS,
   START,
   US,
-} from './publish-scene.ts'
-import { makeWorld, publish, type World, type WriteName } from './publish-world.ts'
+  type World,
+  type WriteName,
+} from './publish-world.ts'
 
 const ALL: readonly WriteName[] = ['push', 'createPull', 'createComment', 'removeLabel', 'close']
 const WRITES: readonly Readonly<{ stage: PublishStage; write: WriteName; marker: string }>[] = [

@@ -1,23 +1,32 @@
 import { describe, expect, test } from '@jest/globals'
-import { fault } from '../../daemon/core/fault.ts'
-import type { Journal } from '../../daemon/core/journal.ts'
-import type { PullRequest, TimelineEvent } from '../../daemon/core/ports.ts'
-import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { carriesMarker, renderMarker } from '../../daemon/publish/markers.ts'
+import * as fc from 'fast-check'
+import { countEffects, type Effect } from '../../daemon/core/effects.ts'
+import { fault, isFault } from '../../daemon/core/fault.ts'
+import type { Journal, PublishPlan } from '../../daemon/core/journal.ts'
+import type { PullRequest, TimelineEvent, TreeChange } from '../../daemon/core/ports.ts'
+import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
+import { fromTimestamp, toTimestamp } from '../../daemon/core/timestamp.ts'
+import { carriesMarker, renderMarker } from '../../daemon/publish/freeze-publication.ts'
+import { judgeTree } from '../../daemon/publish/judge-tree.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
 import {
   COMMIT,
   comment,
   JOURNAL,
   MARKER,
+  makeWorld,
+  POLICY,
+  publicationOf,
+  publish,
   pull,
   RUN,
   SETTLE_MS,
   START,
   timelineEvent,
   US,
-} from './publish-scene.ts'
-import { makeWorld, publish, type World } from './publish-world.ts'
+  type World,
+  type WriteName,
+} from './publish-world.ts'
 
 const PUSHED = { committed: COMMIT, pushed: COMMIT }
 const COMMENTED = { ...PUSHED, pr_created: '12', commented: '500' }
@@ -201,5 +210,256 @@ describe('who removed the label or closed the issue', () => {
     world.issue.labels = ['🤖 auto-fix']
     await after(world, { markers: COMMENTED })
     expect(world.done).toContain('removeLabel')
+  })
+})
+
+const file = (path: string, change: Partial<TreeChange> = {}): TreeChange => ({
+  path,
+  status: 'added',
+  oldMode: '000000',
+  newMode: '100644',
+  newOid: 'o',
+  size: 10,
+  linkTarget: null,
+  ...change,
+})
+const link = (path: string, linkTarget: string): TreeChange =>
+  file(path, { newMode: '120000', linkTarget })
+const removed = (path: string): TreeChange =>
+  file(path, { status: 'deleted', newMode: '000000', size: 0 })
+
+/** 'fine', or the code and the first words of what is wrong. */
+function verdict(
+  changes: readonly TreeChange[],
+  change: Partial<PublishPolicy> = {},
+  linksOut: readonly string[] = [],
+): string {
+  const captured = { treeOid: 't', changes, submodulesKept: [], linksOut }
+  try {
+    judgeTree(captured, { ...POLICY, ...change }, '/the tree')
+    return 'fine'
+  } catch (thrown) {
+    if (!isFault(thrown)) throw thrown
+    expect(thrown.details['tree']).toBe('/the tree')
+    return `${thrown.code}: ${String(thrown.details['reason'])}`
+  }
+}
+
+describe('what a worker must not leave', () => {
+  test.each([
+    '.git/config',
+    'a/.git/hooks/pre-commit',
+    '.GIT/config',
+    'sub/.Git',
+    '.git./x',
+    '.git /x',
+    '.git .:stream',
+    '.git:alternate/x',
+    'git~1/config',
+    '.g\u200Cit/config',
+    '\uFF0Egit/config',
+  ])('a path that is a git directory to some file system: %j', (path) => {
+    expect(verdict([file('fine'), file(path)])).toMatch(/^worker\/tree-unusable: .* git directory$/)
+  })
+
+  test.each(['.gitignore', '.github/x', 'a.git/x', 'git/x', '.git-blame-ignore-revs', 'x.git:y'])(
+    '%s is none',
+    (path) => {
+      expect(verdict([file(path)])).toBe('fine')
+    },
+  )
+
+  test('a link out of the tree', () => {
+    expect(verdict([link('l', 'a/../x')])).toBe('fine')
+    expect(verdict([link('l', 'a/../x')], {}, ['l', 'm'])).toBe(
+      'worker/tree-unusable: "l" links to outside the tree',
+    )
+  })
+
+  test('a repository of its own', () => {
+    expect(verdict([file('sub', { newMode: '160000' })])).toMatch(/^worker\/tree-unusable: "sub"/)
+  })
+})
+
+describe('what a human has to decide', () => {
+  const protectedPaths = ['.github/workflows/**', '*.pem', 'Makefile', 'keys/']
+  test.each([
+    [file('.github/workflows/ci.yml'), true],
+    [file('.github/workflows/deep/er/ci.yml'), true],
+    [removed('.github/workflows/ci.yml'), true],
+    [file('.GitHub/Workflows/CI.yml'), true],
+    [file('.github/workflows/a\nb.yml'), true],
+    [file('a.pem'), true],
+    [file('.hidden.pem'), true],
+    [file('makefile'), true],
+    [file('keys/a/b'), true],
+    [file('keys.txt'), false],
+    [file('.github/other.yml'), false],
+    [file('x/.github/workflows/ci.yml'), false],
+    [file('x/a.pem'), false],
+    [file('Makefile.am'), false],
+  ])('a protected path: %j', (change, isProtected) => {
+    const found = verdict([file('fine'), change], { protectedPaths })
+    if (isProtected) expect(found).toMatch(/^publish\/policy: .* is protected \(protected_paths\)$/)
+    else expect(found).toBe('fine')
+    expect(verdict([change], { protectedPaths: [] })).toBe('fine')
+  })
+
+  test('one file too many', () => {
+    const changes = [file('a'), removed('b'), file('c')]
+    expect(verdict(changes, { maxChangedFiles: 3 })).toBe('fine')
+    expect(verdict(changes, { maxChangedFiles: 2 })).toMatch(
+      /^publish\/policy: 3 files changed, more than 2 \(max_changed_files\)/,
+    )
+  })
+
+  test('a file or a whole that is a byte too large', () => {
+    const changes = [file('a', { size: 60 }), file('b', { size: 40 })]
+    expect(verdict(changes, { maxFileBytes: 60, maxDiffBytes: 100 })).toBe('fine')
+    expect(verdict(changes, { maxFileBytes: 59 })).toMatch(/^publish\/policy: "a" has 60 bytes/)
+    expect(verdict(changes, { maxDiffBytes: 99 })).toMatch(/^publish\/policy: 100 bytes changed/)
+  })
+
+  test('what the worker did wrong comes before what a human has to decide', () => {
+    const changes = [file('Makefile'), link('l', '/x')]
+    const found = verdict(changes, { protectedPaths, maxChangedFiles: 1 }, ['l'])
+    expect(found).toMatch(/^worker\//)
+  })
+
+  test('nothing is always fine', () => {
+    expect(verdict([], { maxChangedFiles: 0, maxDiffBytes: 0, maxFileBytes: 0 })).toBe('fine')
+  })
+})
+
+// Design §1.7: one branch, one PR, one comment, one label change, one close per run, whatever dies when. Every
+// call of a port is a place to die: before it, after it, and, for a write, with the request on its way.
+
+class SimulatedCrash extends Error {}
+
+/** before: not done. after: done, and nobody heard of it. late: sent, and it takes effect after the death. */
+type Crash = Readonly<{ at: number; when: 'before' | 'after' | 'late' }>
+
+const WRITES: Readonly<Record<string, WriteName>> = {
+  pushNewBranch: 'push',
+  createPullRequest: 'createPull',
+  createComment: 'createComment',
+  removeLabel: 'removeLabel',
+  closeIssue: 'close',
+}
+const EFFECTS: Readonly<Record<PublishPlan, readonly WriteName[]>> = {
+  code: ['push', 'createPull', 'createComment', 'removeLabel', 'close'],
+  findings: ['createComment', 'removeLabel', 'close'],
+  'no-changes': ['createComment'],
+  notice: ['createComment'],
+}
+const PLANS = Object.keys(EFFECTS) as readonly PublishPlan[]
+
+/** The ports of a process that dies at its n-th call, and how many calls it has made. */
+function mortal(world: World, crash: Crash | null): { ports: PublishPorts; calls: () => number } {
+  let calls = 0
+  const observe = ({ method, when }: Effect): void => {
+    if (when === 'before') calls += 1
+    if (crash === null || calls !== crash.at) return
+    const write = WRITES[method]
+    if (crash.when === 'late' && when === 'before' && write !== undefined) world.fail(write, 'late')
+    const dies =
+      crash.when === 'late' ? write !== undefined && when !== 'before' : when === crash.when
+    if (dies) throw new SimulatedCrash()
+  }
+  const { git, github, journals } = world.ports
+  const ports: PublishPorts = {
+    ...world.ports,
+    git: countEffects('git', git, observe),
+    github: countEffects('github', github, observe),
+    journals: countEffects('journals', journals, observe),
+  }
+  return { ports, calls: () => calls }
+}
+
+/** One process after another, each dying as told, until the run is published. Returns the calls of the first. */
+async function publishThroughCrashes(
+  world: World,
+  plan: PublishPlan,
+  crashes: readonly Crash[],
+): Promise<number> {
+  let first: number | null = null
+  for (let process = 0; process < crashes.length + 40; process += 1) {
+    const { ports, calls } = mortal(world, crashes[process] ?? null)
+    try {
+      const tried = await publish(world, {}, { plan, ports })
+      if (tried.kind === 'published') return first ?? calls()
+      // Alive, but it has to wait, as a runner that leaves and is started again.
+      const until = tried.fault.details['until']
+      const waits = typeof until === 'string' ? fromTimestamp(until) - world.now() : 10_000
+      world.advance(Math.min(waits, 60_000))
+    } catch (thrown) {
+      if (!(thrown instanceof SimulatedCrash)) throw thrown
+    }
+    first ??= calls()
+  }
+  throw new RangeError('it never ended')
+}
+
+/** What must hold at the end, whatever happened on the way. */
+async function expectOnce(world: World, plan: PublishPlan, crashes: readonly Crash[]) {
+  world.advance(SETTLE_MS * 10) // everything still on its way arrives
+  const journal = world.ports.journals.read(RUN)
+  await world.ports.git.remoteBranch('', '')
+  const { issue, branches, pulls, comments, timeline } = world
+  const count = (list: Readonly<{ length: number }>, name: WriteName): boolean =>
+    list.length === (EFFECTS[plan].includes(name) ? 1 : 0)
+  const told = { crashes, done: [...world.done].sort() }
+  expect(told).toEqual({ crashes, done: [...EFFECTS[plan]].sort() })
+  expect([
+    count([...branches], 'push'),
+    count(pulls, 'createPull'),
+    count(comments, 'createComment'),
+    timeline.length,
+  ]).toEqual([true, true, true, EFFECTS[plan].includes('close') ? 2 : 0])
+  expect(issue).toEqual(
+    EFFECTS[plan].includes('close')
+      ? { labels: ['bug'], isOpen: false }
+      : { labels: ['bug', expect.any(String)], isOpen: true },
+  )
+  expect(journal).toMatchObject({ intent: null, publication: publicationOf(plan) })
+  const markers = Object.keys(journal?.markers ?? {})
+  expect(markers).toHaveLength(EFFECTS[plan].length + (plan === 'code' ? 1 : 0))
+}
+
+describe.each(PLANS)('the plan %s', (plan) => {
+  test.each([
+    { lagMs: 0, lateMs: 25_000 },
+    { lagMs: 15_000, lateMs: 10_000 },
+    { lagMs: 90_000, lateMs: 29_000 },
+  ])('dies once, at every call and in every way: %j', async (slowness) => {
+    const calls = await publishThroughCrashes(makeWorld(slowness), plan, [])
+    expect(calls).toBeGreaterThan(EFFECTS[plan].length * 4)
+    for (let at = 1; at <= calls; at += 1) {
+      for (const when of ['before', 'after', 'late'] as const) {
+        const world = makeWorld(slowness)
+        await publishThroughCrashes(world, plan, [{ at, when }])
+        await expectOnce(world, plan, [{ at, when }])
+      }
+    }
+  })
+
+  test('every process dies where it likes, several in a row', async () => {
+    const crash: fc.Arbitrary<Crash> = fc.record({
+      at: fc.integer({ min: 1, max: 12 }),
+      when: fc.constantFrom('before', 'after', 'late'),
+    })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(crash, { minLength: 2, maxLength: 10 }),
+        fc.integer({ min: 0, max: 60_000 }),
+        fc.integer({ min: 0, max: 30_000 }),
+        async (crashes, lagMs, lateMs) => {
+          const world = makeWorld({ lagMs, lateMs })
+          await publishThroughCrashes(world, plan, crashes)
+          await expectOnce(world, plan, crashes)
+        },
+      ),
+      { numRuns: 300 },
+    )
   })
 })

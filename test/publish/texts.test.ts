@@ -11,7 +11,7 @@ import {
   type Report,
 } from '../../daemon/publish/freeze-publication.ts'
 import { type BodyParts, renderBody } from '../../daemon/publish/render-body.ts'
-import { JOURNAL, MARKER, POLICY, START, US } from './publish-scene.ts'
+import { JOURNAL, MARKER, POLICY, START, US } from './publish-world.ts'
 
 const FENCE = '`'.repeat(3)
 const body = (change: Partial<BodyParts> = {}): string =>
