@@ -2,7 +2,7 @@
 const RANKS = [
   ['core'],
   ['sys'],
-  ['config', 'state', 'github', 'git', 'executor', 'demo'],
+  ['config', 'state', 'github', 'git', 'executor', 'host', 'demo'],
   ['worker', 'publish', 'supervisor'],
   ['engine'],
   ['app'],

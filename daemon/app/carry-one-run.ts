@@ -15,7 +15,7 @@ import { setNonDumpable } from '../sys/native.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
 import { PROMPT_FILES, type PromptTemplates } from '../worker/render-prompt.ts'
 import { type Build, bundleOf } from './build.ts'
-import { supervisorEnvironment } from './credentials.ts'
+import { supervisorEnvironment, withHostSecrets } from './credentials.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { openPorts } from './open-ports.ts'
 import { runSettingsOf } from './settings-of.ts'
@@ -36,8 +36,9 @@ export async function carryOneRun(build: Build, runId: string): Promise<RunEnd |
   const handed = await readDescriptor(systemClock, RUNNER_FDS.token, TOKEN_BYTES, TOKEN_WAIT_MS)
   // A tick that died while it handed the token over: the run stays at `starting`, and the next tick requeues it.
   if (handed === null || !handed.endsWith('\n')) return null
-  const environment = readEnvironment()
-  const { config } = loadProgramConfig(environment)
+  const own = readEnvironment()
+  const { config } = loadProgramConfig(own)
+  const environment = withHostSecrets(own, config)
   // The first signal: the step in hand is finished, and the next tick adopts the run. The second: at once.
   const { signal } = leaveOnSignal(config.drainTimeoutSeconds * 1000)
   const journal = openJournals(config.stateDir).read(runId)
@@ -57,7 +58,7 @@ export async function carryOneRun(build: Build, runId: string): Promise<RunEnd |
   const executor = trustedHost({
     clock: ports.clock,
     argv: [process.execPath, bundleOf(build, 'supervisor')],
-    environment: supervisorEnvironment(environment),
+    environment: supervisorEnvironment(own),
     logPath: ports.layout.run(runId).runnerOutput,
   })
   return carryRun(

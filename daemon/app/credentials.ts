@@ -2,7 +2,11 @@ import type { Config } from '../config/config.ts'
 import { resolveToken, type TokenSystem } from '../config/resolve-token.ts'
 import { isDeniedName } from '../core/denied-environment.ts'
 import { looksLikeGithubToken } from '../core/redaction.ts'
+import { readHostEnvironment, withHostValues } from '../host/host-environment.ts'
+import { readFileBounded } from '../sys/files.ts'
+import { realPath } from '../sys/paths.ts'
 import { findProgram, runProcess } from '../sys/run-process.ts'
+import { isProviderName } from '../worker/build-environment.ts'
 
 /** The token, found at its first use and kept only in this process's memory (design §10). */
 export type TokenOfProcess = Readonly<{
@@ -29,6 +33,25 @@ export function openTokenSource(
     },
     known: () => (token === null ? [] : [token]),
   }
+}
+
+/** The one secret of the daemon's own that the host may keep (H§5.6). */
+const TOKEN_VARIABLE = 'CADUCEUS_GITHUB_TOKEN'
+
+/**
+ * The environment a tick or a run works with: this process's own, and of the host's `.env` the token and
+ * what workers get for their provider. It is not handed to other processes of ours, which read it themselves.
+ */
+export function withHostSecrets(
+  environment: Readonly<Record<string, string>>,
+  config: Pick<Config, 'workerEnvAllowlist'>,
+): Readonly<Record<string, string>> {
+  const host = readHostEnvironment({ readFileBounded, realPath }, environment)
+  return withHostValues(
+    environment,
+    host,
+    (name) => name === TOKEN_VARIABLE || isProviderName(name, config.workerEnvAllowlist),
+  )
 }
 
 /**

@@ -22,6 +22,7 @@ import { killOwned } from '../sys/find-processes.ts'
 import { leaveAfter, leaveOnSignal } from '../sys/leaving.ts'
 import { setNonDumpable } from '../sys/native.ts'
 import type { Build } from './build.ts'
+import { withHostSecrets } from './credentials.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { rotateLog } from './open-log.ts'
 import { openPorts, type Ports } from './open-ports.ts'
@@ -63,7 +64,7 @@ export async function runTick(build: Build, options: RunOptions): Promise<RunRep
   const time = { over: 0 }
   const ports = openPorts({
     config,
-    environment,
+    environment: withHostSecrets(environment, config),
     build,
     process: 'tick',
     token: null,

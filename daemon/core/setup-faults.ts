@@ -35,7 +35,7 @@ export const SETUP_FAULTS = {
   'token/not-found': {
     class: 'config',
     message: 'No GitHub token was found ({tried}).',
-    next: 'Set CADUCEUS_GITHUB_TOKEN, or github_token in the configuration, or log in with: gh auth login',
+    next: 'Set CADUCEUS_GITHUB_TOKEN (under Hermes in its .env file), or github_token in the configuration, or log in with: gh auth login',
   },
   'token/rejected': {
     class: 'config',

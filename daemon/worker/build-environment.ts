@@ -57,8 +57,12 @@ export function buildWorkerEnvironment(
 }
 
 function isAllowed(name: string, allowlist: readonly string[]): boolean {
+  return isProviderName(name, allowlist) || (ALLOWED_NAMES.has(name) && !isDeniedName(name))
+}
+
+/** Whether workers get a variable for their provider's sake, or because the operator says so. */
+export function isProviderName(name: string, allowlist: readonly string[]): boolean {
   if (isDeniedName(name) || name.startsWith('CADUCEUS_')) return false
-  if (ALLOWED_NAMES.has(name)) return true
   if (ALLOWED_PREFIXES.some((prefix) => name.startsWith(prefix))) return true
   return allowlist.some((pattern) =>
     pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
