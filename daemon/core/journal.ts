@@ -83,6 +83,23 @@ export type Publication = Readonly<{
   changedFiles: number
 }>
 
+/** A text without the secrets in it: they stood between the parts. */
+export type TextParts = readonly string[]
+
+/**
+ * The operator's git settings about their remote as they were before the worker: where to go, what to run.
+ * What is secret in them is not kept; git/captured-remote.ts says how it is found again.
+ */
+export type CapturedRemote = Readonly<{
+  /** The operator's clone; a relative address is meant from there. */
+  clonePath: string
+  /** In git's order, in which later ones win. */
+  settings: readonly Readonly<{ key: TextParts; value: TextParts }>[]
+}>
+
+/** null = nothing captured yet, or a human has reset the run since: what is configured now counts. */
+export type RunRemote = CapturedRemote | null
+
 export type Journal = Readonly<{
   runId: string
   key: IssueKey
@@ -103,6 +120,8 @@ export type Journal = Readonly<{
   stage: RunStage
   branch: string
   base: Readonly<{ storePath: string; branch: string; oid: string }> | null
+  /** Durable before the worker exists. */
+  remote: RunRemote
   treePath: string
   indexPath: string
   /** The trigger label as the issue spells it. */
@@ -124,3 +143,9 @@ export type Journal = Readonly<{
   /** The stage in which a fault ended it, from which it may be resumed; null = it went to its end. */
   endedIn: RunStage | null
 }>
+
+/** Who a published commit is by (R§8.2); exempt from the public-voice rule (design §9). */
+export const COMMIT_IDENTITY = {
+  name: 'Caduceus Daemon',
+  email: 'caduceus@daemon.local',
+} as const satisfies Record<string, string>

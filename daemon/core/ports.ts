@@ -1,7 +1,7 @@
 // Interfaces of every effect the engine asks for. Adapters implement them; tests count and fail them.
 
 import type { IssueKey, RepositoryName } from './issue-key.ts'
-import type { Journal } from './journal.ts'
+import type { CapturedRemote, Journal, RunRemote } from './journal.ts'
 import type { Meta } from './meta.ts'
 import type { QueueState } from './queue.ts'
 
@@ -204,6 +204,8 @@ export type BaseCommit = Readonly<{
   oid: string
 }>
 
+export type FetchedBase = BaseCommit & Readonly<{ remote: CapturedRemote }>
+
 /** The tree of a run, checked out for its worker. */
 export type RunTree = Readonly<{
   storePath: string
@@ -249,12 +251,15 @@ export type CommitRequest = Readonly<{
 export type Git = {
   /** Faults: clone/*. Reads only. */
   inspectClone(repository: RepositoryName): Promise<OperatorClone>
-  /** Creates or fetches the store; returns the default branch's tip. */
+  /**
+   * Creates or fetches the store; returns the default branch's tip, and the settings it was fetched with,
+   * for the calls that come after the worker.
+   */
   fetchBase(
     repository: RepositoryName,
     clone: OperatorClone,
     defaultBranch: string | null,
-  ): Promise<BaseCommit>
+  ): Promise<FetchedBase>
   /** Checks the base out into `path` with a separate git directory for the worker. Idempotent. */
   createTree(
     base: BaseCommit,
@@ -266,9 +271,9 @@ export type Git = {
   commitTree(storePath: string, request: CommitRequest): Promise<string>
   hasCommit(storePath: string, oid: string): Promise<boolean>
   /** The object id of a branch on the remote, or null. */
-  remoteBranch(storePath: string, branch: string): Promise<string | null>
+  remoteBranch(storePath: string, branch: string, remote: RunRemote): Promise<string | null>
   /** Create-only push (P§3). Faults carry `effect`. */
-  pushNewBranch(storePath: string, oid: string, branch: string): Promise<void>
+  pushNewBranch(storePath: string, oid: string, branch: string, remote: RunRemote): Promise<void>
   /** Text of the difference for people, cut at maxBytes. */
   describeDifference(
     storePath: string,

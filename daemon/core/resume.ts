@@ -30,6 +30,8 @@ export function reopenJournal(journal: Journal): Journal | null {
     ...journal,
     ...anew,
     stage,
+    // A human asks, who may have mended the clone's settings for it.
+    remote: null,
     epoch: journal.epoch + 1,
     adoptions: 0,
     runner: null,

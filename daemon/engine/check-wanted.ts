@@ -4,7 +4,7 @@ import { formatIssue, formatRepository, type IssueKey, repositoryOf } from '../c
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, TimelineEvent } from '../core/ports.ts'
-import { eachBounded } from './each-bounded.ts'
+import { eachBounded } from '../sys/bounded-waits.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 
 /**

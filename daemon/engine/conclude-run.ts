@@ -8,9 +8,9 @@ import { toTimestamp } from '../core/timestamp.ts'
 import { shortenCharacters } from '../core/voice.ts'
 import { removeFile, writeFileAtomic } from '../sys/files.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
-import { readResult } from '../worker/read-result.ts'
+import { readResult } from '../worker/validate-result.ts'
 import { checkWanted, findIssue } from './check-wanted.ts'
-import type { RunPorts } from './run-ports.ts'
+import { type RunPorts, secretsOf } from './run-ports.ts'
 
 /** The runner was asked to leave; the worker goes on and the next tick adopts the run. */
 export type Left = Readonly<{ kind: 'left' }>
@@ -88,7 +88,8 @@ function archive(ports: RunPorts, journal: Journal, verdict: EndVerdict): Journa
 }
 
 function archiveResult(ports: RunPorts, journal: Journal, transcript: string): Journal {
-  const { parsed, bytes } = readResult(join(journal.treePath, CONTROL_FILES.result), transcript)
+  const path = join(journal.treePath, CONTROL_FILES.result)
+  const { parsed, bytes } = readResult(path, transcript, secretsOf(ports))
   if (parsed.kind === 'failure') {
     const { status, summary } = parsed
     throw fault('worker/reported-failure', { status, summary: firstLine(summary), transcript })

@@ -127,6 +127,7 @@ function newJournal(
     stage: 'starting',
     branch: branchOf(entry.key.number, runId),
     base: null,
+    remote: null,
     treePath: layout.worktree(repositoryOf(entry.key), runId),
     indexPath: layout.run(runId).index,
     label: settings.triggers[entry.ticket],

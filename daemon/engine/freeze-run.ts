@@ -1,15 +1,15 @@
 import { describeFault, fault } from '../core/fault.ts'
 import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
 import type { CapturedTree, RunTree } from '../core/ports.ts'
+import { redact } from '../core/redaction.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { freezePublication } from '../publish/freeze-publication.ts'
 import { judgeTree } from '../publish/judge-tree.ts'
-import { renderDryRun } from '../publish/render-dry-run.ts'
+import { renderDryRun } from '../publish/render-body.ts'
 import { writeFileAtomic } from '../sys/files.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
-import { readResult } from '../worker/read-result.ts'
-import type { WorkerResult } from '../worker/validate-result.ts'
-import type { RunPorts } from './run-ports.ts'
+import { readResult, type WorkerResult } from '../worker/validate-result.ts'
+import { type RunPorts, secretsOf } from './run-ports.ts'
 
 /** How much of a difference a dry-run report shows. */
 const DIFFERENCE_BYTES = 256 * 1024
@@ -94,7 +94,7 @@ async function previewRun(
     warnings,
     writtenAt: now,
   })
-  writeFileAtomic(paths.dryRunReport, report)
+  writeFileAtomic(paths.dryRunReport, redact(report, secretsOf(ports)))
   const outcome = { on: 'previewed', at: now, runId: journal.runId } as const
   const ended: Journal = { ...journal, stage: 'ended', outcome }
   ports.journals.write(ended)
@@ -103,7 +103,7 @@ async function previewRun(
 
 function archivedResult(ports: RunPorts, journal: Journal): WorkerResult {
   const { result: path, transcript } = ports.layout.run(journal.runId)
-  const { parsed } = readResult(path, transcript)
+  const { parsed } = readResult(path, transcript, secretsOf(ports))
   if (parsed.kind === 'success') return parsed.result
   throw fault('internal/unexpected', { reason: `the archived result says "${parsed.status}"` })
 }

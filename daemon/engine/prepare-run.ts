@@ -74,6 +74,7 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
     ...journal,
     stage: 'launching',
     base: { storePath: base.storePath, branch: base.branch, oid: base.oid },
+    remote: base.remote,
     label,
     // A timeline that is behind must not take back what was seen before.
     labeledEventId: newer(journal.labeledEventId, newestLabeling(timeline.value, label)),

@@ -2,6 +2,7 @@ import type { Executor } from '../core/executor.ts'
 import type { RecordedProcess } from '../core/journal.ts'
 import type { Claim, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
 import type { StateLayout } from '../state/layout.ts'
+import { workerSecrets } from '../worker/build-environment.ts'
 import type { PromptTemplates } from '../worker/render-prompt.ts'
 import type { RunSettings } from './tick-ports.ts'
 
@@ -28,3 +29,8 @@ export type RunPorts = Readonly<{
   /** Aborts when the runner is asked to leave; the run is then adopted later. */
   signal: AbortSignal
 }>
+
+/** Every value that must not be read in what leaves: the daemon's own, and what the worker was given. */
+export function secretsOf({ secrets, environment, settings }: RunPorts): readonly string[] {
+  return [...secrets(), ...workerSecrets(environment, settings.worker.environmentAllowlist)]
+}

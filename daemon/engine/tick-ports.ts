@@ -4,10 +4,10 @@ import type { RecordedProcess } from '../core/journal.ts'
 import type { TriggerLabels } from '../core/labels.ts'
 import type { RateLimit } from '../core/meta.ts'
 import type { Claim, Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
-import type { PublishPolicy } from '../core/publish-policy.ts'
 import type { Leftovers, RetentionPolicy } from '../core/retention.ts'
 import type { Capacity } from '../core/scheduling.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
+import type { PublishPolicy } from '../publish/judge-tree.ts'
 import type { StateLayout } from '../state/layout.ts'
 
 /** What a tick needs of the configuration. */

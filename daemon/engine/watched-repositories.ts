@@ -9,7 +9,7 @@ import { LIMITS } from '../core/limits.ts'
 import type { RepositoryMemory } from '../core/meta.ts'
 import type { Git, GitHub, IssueSummary } from '../core/ports.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
-import { eachBounded } from './each-bounded.ts'
+import { eachBounded } from '../sys/bounded-waits.ts'
 import type { TickPorts, TickProblem, TickSettings } from './tick-ports.ts'
 
 export type Watched = Readonly<{

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from 'node:path'
+import { COMMIT_IDENTITY } from '../core/journal.ts'
 import type { BaseCommit, Clock, RunTree } from '../core/ports.ts'
-import { COMMIT_IDENTITY } from '../core/publish-policy.ts'
 import {
   ensureDirectory,
   fileStatus,

@@ -1,6 +1,5 @@
 import { fault } from '../core/fault.ts'
 import type { CapturedTree, RunTree, TreeChange } from '../core/ports.ts'
-import { findLinksOut } from './escaping-links.ts'
 import {
   type BytePath,
   displayPath,
@@ -12,6 +11,7 @@ import {
   type RawChange,
   SYMBOLIC_LINK,
 } from './listing.ts'
+import { findLinksOut } from './refuse-traps.ts'
 import type { RunGit, TreeGit } from './run-git.ts'
 import { requireObjectId } from './store-refs.ts'
 

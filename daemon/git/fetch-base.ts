@@ -2,17 +2,24 @@ import { randomBytes } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { fault, isFault } from '../core/fault.ts'
 import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
-import type { BaseCommit, Clock, OperatorClone } from '../core/ports.ts'
+import type { Clock, FetchedBase, OperatorClone } from '../core/ports.ts'
 import { ensureDirectory, fileStatus, removePath } from '../sys/files.ts'
 import { waitForLock } from '../sys/kernel-lock.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
 import { movePath } from '../sys/paths.ts'
+import { captureRemote } from './captured-remote.ts'
 import { fetchBranch, remoteDefaultBranch } from './fetch-branch.ts'
 import { type CloneDeps, gitDirectoryOf, type InspectedClone } from './inspect-clone.ts'
 import type { Environment } from './profile.ts'
-import { type RemoteAccess, readRemoteAccess } from './remote-access.ts'
+import { accessOf, type RemoteAccess, readOperatorSettings } from './remote-access.ts'
 import type { RunGit } from './run-git.ts'
-import { removeLeftovers, type StorePaths, storePaths, writeStoreName } from './store-paths.ts'
+import {
+  removeLeftovers,
+  requireOwnSettings,
+  type StorePaths,
+  storePaths,
+  writeStoreName,
+} from './store-paths.ts'
 import { dropOtherRefs } from './store-refs.ts'
 
 export type StoreDeps = CloneDeps &
@@ -45,20 +52,22 @@ export async function fetchBase(
   repository: RepositoryName,
   clone: OperatorClone,
   defaultBranch: string | null,
-): Promise<BaseCommit> {
+): Promise<FetchedBase> {
   const paths = storePaths(deps.storageRoot, repository)
   const located = { ...clone, gitDirectory: gitDirectoryOf(clone.path) ?? clone.path }
   ensureDirectory(dirname(paths.lock))
   const lock = await waitForLock(deps.clock, paths.lock, deps.timeoutMs)
   try {
-    const access = await readRemoteAccess(deps, located, 'fetch')
+    const settings = await readOperatorSettings(deps.runGit, located.gitDirectory)
+    const access = accessOf(deps.environment, located.path, settings, 'fetch')
     const origin = { repository, clone: located, access, branch: defaultBranch }
     const isMade = fileStatus(paths.store) !== null
     const tip = isMade
       ? await updateStore(deps, origin, paths)
       : await makeStore(deps, origin, paths)
     writeStoreName(paths.store, repository)
-    return { storePath: paths.store, ...tip }
+    const remote = captureRemote(located.path, settings)
+    return { storePath: paths.store, ...tip, remote }
   } finally {
     lock.close()
   }
@@ -70,6 +79,7 @@ async function updateStore(deps: StoreDeps, origin: Origin, paths: StorePaths): 
     if (fileStatus(join(store, name)) !== null) continue
     throw fault('git/store-damaged', { path: store, reason: `${name} is missing` })
   }
+  await requireOwnSettings(deps.runGit, store)
   removeLeftovers(store, deps.clock.now() - deps.timeoutMs)
   return fetchTip(deps, origin, store)
 }

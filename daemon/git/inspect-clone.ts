@@ -4,7 +4,8 @@ import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
 import type { OperatorClone } from '../core/ports.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
 import { realPath } from '../sys/paths.ts'
-import { cloneUrl, originHost, provesRepository, showUrl } from './origin.ts'
+import { cloneUrl, originHost, provesRepository, rewriteUrl, showUrl } from './origin.ts'
+import type { Setting } from './profile.ts'
 import { readOperatorSettings } from './remote-access.ts'
 import type { RunGit } from './run-git.ts'
 
@@ -109,6 +110,24 @@ async function askGit(
   return { originUrl, shallowOrPartial: isPartial || shallow[0] === 'true' }
 }
 
+/**
+ * The same proof of where a call of git is about to go, from its settings alone: neither the clone they
+ * come from is looked at, nor is git asked. Pure. Faults: clone/no-origin, clone/wrong-origin.
+ */
+export function requireOrigin(
+  deps: Pick<CloneDeps, 'apiBase'>,
+  repository: RepositoryName,
+  clonePath: string,
+  settings: readonly Setting[],
+  isPush: boolean,
+): void {
+  const written = settings.find(([key]) => key === 'remote.origin.url')?.[1] ?? ''
+  if (written === '') throw cloneFault('clone/no-origin', deps, repository, clonePath)
+  const urls = [written, rewriteUrl(settings, written, isPush)]
+  if (urls.some((url) => provesRepository(url, repository, deps.apiBase))) return
+  throw cloneFault('clone/wrong-origin', deps, repository, clonePath, showUrl(written))
+}
+
 /** Keys of a clone that leaves objects to be fetched later (gitformat "partial clone"). */
 function isPartialKey(key: string): boolean {
   return (
@@ -122,7 +141,7 @@ function isFolder(path: string): boolean {
 
 function cloneFault(
   code: 'clone/missing' | 'clone/not-a-repository' | 'clone/no-origin' | 'clone/wrong-origin',
-  deps: CloneDeps,
+  deps: Pick<CloneDeps, 'apiBase'>,
   repository: RepositoryName,
   path: string,
   found: string | null = null,

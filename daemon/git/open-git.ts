@@ -1,8 +1,6 @@
 import type { RepositoryName } from '../core/issue-key.ts'
 import type { Clock, Git } from '../core/ports.ts'
-import { captureTree } from './capture-tree.ts'
-import { tidyStore } from './collect-store.ts'
-import { commitTree, hasCommit } from './commit-tree.ts'
+import { captureTree, commitTree, hasCommit } from './commit-tree.ts'
 import { archiveTree, createTree, removeTree } from './create-tree.ts'
 import { describeDifference } from './describe-changes.ts'
 import { fetchBase } from './fetch-base.ts'
@@ -11,6 +9,7 @@ import { inspectClone } from './inspect-clone.ts'
 import type { Environment } from './profile.ts'
 import { pushNewBranch, remoteBranch } from './push-branch.ts'
 import { makeRunGit } from './run-git.ts'
+import { tidyStore } from './store-refs.ts'
 
 export type GitOptions = Readonly<{
   /** `<workdirBase>/<owner>/<repo>` is the operator's clone. Absolute. */
@@ -49,8 +48,9 @@ export function openGit(
     captureTree: async (tree, controlFiles) => captureTree(runGit, tree, controlFiles, limits),
     commitTree: async (storePath, request) => commitTree(runGit, storePath, request),
     hasCommit: async (storePath, oid) => hasCommit(runGit, storePath, oid),
-    remoteBranch: async (storePath, branch) => remoteBranch(all, storePath, branch),
-    pushNewBranch: async (storePath, oid, branch) => pushNewBranch(all, storePath, oid, branch),
+    remoteBranch: async (storePath, branch, remote) => remoteBranch(all, storePath, branch, remote),
+    pushNewBranch: async (storePath, oid, branch, remote) =>
+      pushNewBranch(all, { storePath, oid, branch, remote }),
     describeDifference: async (storePath, fromTree, toTree, maxBytes) =>
       describeDifference(runGit, storePath, fromTree, toTree, maxBytes),
     removeTree,

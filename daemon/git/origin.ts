@@ -3,6 +3,7 @@
 
 import { formatRepository, type RepositoryName, repositoryId } from '../core/issue-key.ts'
 import { looksLikeGithubToken } from '../core/redaction.ts'
+import type { Setting } from './profile.ts'
 
 /** A remote's URL, taken apart. `host` is null for a path on this machine. */
 type Remote = Readonly<{ scheme: string; host: string | null; segments: readonly string[] }>
@@ -55,6 +56,29 @@ export function provesRepository(
   if (remote.host === null || remote.segments.length !== 2) return false
   if (remote.scheme === 'http' && !place.allowsPlainHttp) return false
   return NETWORK_SCHEMES.has(remote.scheme) && place.hosts.includes(remote.host)
+}
+
+/**
+ * What git makes of the URL of `origin` by url.<base>.insteadOf and, for a push to a URL that was not
+ * written for pushing, pushInsteadOf: of all beginnings that match, the longest counts (git-config(1)).
+ */
+export function rewriteUrl(settings: readonly Setting[], url: string, isPush: boolean): string {
+  const isWritten = settings.some(([key]) => key === 'remote.origin.pushurl')
+  const forPush = isPush && !isWritten ? replaceBeginning(settings, url, '.pushinsteadof') : null
+  return forPush ?? replaceBeginning(settings, url, '.insteadof') ?? url
+}
+
+function replaceBeginning(
+  settings: readonly Setting[],
+  url: string,
+  ending: string,
+): string | null {
+  const [longest] = settings
+    .filter(([key, from]) => key.startsWith('url.') && key.endsWith(ending) && url.startsWith(from))
+    .sort(([, a], [, b]) => b.length - a.length)
+  if (longest === undefined) return null
+  const [key, from] = longest
+  return key.slice('url.'.length, -ending.length) + url.slice(from.length)
 }
 
 /** The URL to clone a repository from, as shown to the operator. */

@@ -116,6 +116,9 @@ const NO_PROMPTS = {
   GIT_EDITOR: 'false',
 } as const satisfies Environment
 
+/** An object is what its id says, whatever a repository puts in its place (git-replace(1)). */
+const NO_REPLACEMENTS = { GIT_NO_REPLACE_OBJECTS: '1' } as const satisfies Environment
+
 const PLAIN_LANGUAGE = { LC_ALL: 'C', LANGUAGE: '' } as const satisfies Environment
 
 function treeEnvironment(operator: Environment): Environment {
@@ -124,6 +127,7 @@ function treeEnvironment(operator: Environment): Environment {
     ...Object.fromEntries(kept),
     ...NO_GLOBAL_CONFIGURATION,
     ...NO_PROMPTS,
+    ...NO_REPLACEMENTS,
     ...PLAIN_LANGUAGE,
     // Git's optional writes (refreshing an index while reading it) are not wanted either.
     GIT_OPTIONAL_LOCKS: '0',
@@ -139,7 +143,13 @@ const KEPT_BY_TREE: ReadonlySet<string> = new Set([
 ])
 
 function networkEnvironment(operator: Environment): Environment {
-  return { ...withoutGit(operator), ...NO_GLOBAL_CONFIGURATION, ...NO_PROMPTS, ...PLAIN_LANGUAGE }
+  return {
+    ...withoutGit(operator),
+    ...NO_GLOBAL_CONFIGURATION,
+    ...NO_PROMPTS,
+    ...NO_REPLACEMENTS,
+    ...PLAIN_LANGUAGE,
+  }
 }
 
 function operatorEnvironment(operator: Environment): Environment {
@@ -148,6 +158,7 @@ function operatorEnvironment(operator: Environment): Environment {
     ...withoutGit(operator),
     ...Object.fromEntries(files),
     ...NO_PROMPTS,
+    ...NO_REPLACEMENTS,
     ...PLAIN_LANGUAGE,
   }
 }

@@ -1,13 +1,27 @@
 import { type FaultDetails, fault, isFault } from '../core/fault.ts'
+import type { CapturedRemote, RunRemote } from '../core/journal.ts'
 import { redact } from '../core/redaction.ts'
+import { realPath } from '../sys/paths.ts'
+import { lacksSecrets, withSecrets } from './captured-remote.ts'
 import type { StoreDeps } from './fetch-base.ts'
-import { inspectClone } from './inspect-clone.ts'
-import { type RemoteAccess, type RemotePurpose, readRemoteAccess } from './remote-access.ts'
+import { gitDirectoryOf, inspectClone, requireOrigin } from './inspect-clone.ts'
+import {
+  accessOf,
+  type RemoteAccess,
+  type RemotePurpose,
+  readOperatorSettings,
+  readRemoteAccess,
+} from './remote-access.ts'
 import { explain, type GitOutput, gitFault } from './run-git.ts'
-import { readStoreName } from './store-paths.ts'
+import { readStoreName, requireOwnSettings } from './store-paths.ts'
 import { requireBranchName, requireObjectId } from './store-refs.ts'
 
-type PushRequest = Readonly<{ storePath: string; oid: string; branch: string }>
+type PushRequest = Readonly<{
+  storePath: string
+  oid: string
+  branch: string
+  remote: RunRemote
+}>
 
 /**
  * The object id of a branch where we push to, or null; asked of the remote itself, by its exact name.
@@ -17,9 +31,10 @@ export async function remoteBranch(
   deps: StoreDeps,
   storePath: string,
   branch: string,
+  remote: RunRemote,
 ): Promise<string | null> {
   requireBranchName('ls-remote', branch)
-  const access = await openAccess(deps, storePath, 'probe')
+  const access = await openAccess(deps, { storePath, remote }, 'probe')
   const ref = `refs/heads/${branch}`
   const { stdout } = await deps.runGit({
     ...access,
@@ -40,13 +55,8 @@ export async function remoteBranch(
  * Every fault of it says in `effect` whether it may have happened: 'none' or 'unknown'.
  * Faults: git/foreign-branch, git/push-rejected, git/failed, clone/*.
  */
-export async function pushNewBranch(
-  deps: StoreDeps,
-  storePath: string,
-  oid: string,
-  branch: string,
-): Promise<void> {
-  const request = { storePath, oid, branch }
+export async function pushNewBranch(deps: StoreDeps, request: PushRequest): Promise<void> {
+  const { storePath, oid, branch } = request
   const access = await prepare(deps, request).catch((error: unknown) => {
     throw isFault(error) ? fault(error.code, { ...error.details, effect: 'none' }, error) : error
   })
@@ -82,17 +92,35 @@ export async function pushNewBranch(
 async function prepare(deps: StoreDeps, request: PushRequest): Promise<RemoteAccess> {
   requireBranchName('push', request.branch)
   requireObjectId('push', request.oid)
-  return openAccess(deps, request.storePath, 'push')
+  return openAccess(deps, request, 'push')
 }
 
-/** The clone is proved again: its origin may have been changed since the run began. */
+/** Proved to be the repository's, each time: what is proved is what is used. */
 async function openAccess(
   deps: StoreDeps,
-  storePath: string,
+  { storePath, remote }: Pick<PushRequest, 'storePath' | 'remote'>,
   purpose: RemotePurpose,
 ): Promise<RemoteAccess> {
-  const clone = await inspectClone(deps, readStoreName(storePath))
-  return readRemoteAccess(deps, clone, purpose)
+  const repository = readStoreName(storePath)
+  await requireOwnSettings(deps.runGit, storePath)
+  if (remote === null) {
+    return readRemoteAccess(deps, await inspectClone(deps, repository), purpose)
+  }
+  const { clonePath } = remote
+  const { settings, secrets } = withSecrets(remote, await currentSettings(deps, remote))
+  const cwd = realPath(clonePath) === null ? '/' : clonePath
+  const access = accessOf(deps.environment, cwd, settings, purpose)
+  requireOrigin(deps, repository, clonePath, access.settings, purpose === 'push')
+  return { ...access, secrets: [...access.secrets, ...secrets] }
+}
+
+/** Looked at for secrets alone, and only where there are any. */
+async function currentSettings(
+  { runGit }: StoreDeps,
+  remote: CapturedRemote,
+): ReturnType<typeof readOperatorSettings> {
+  const gitDirectory = lacksSecrets(remote) ? gitDirectoryOf(remote.clonePath) : null
+  return gitDirectory === null ? [] : readOperatorSettings(runGit, gitDirectory)
 }
 
 /** Throws unless the branch turns out to be ours. */
@@ -102,7 +130,7 @@ async function explainFailure(
   secrets: readonly string[],
   output: GitOutput,
 ): Promise<void> {
-  const { storePath, oid, branch } = request
+  const { storePath, oid, branch, remote } = request
   const stdout = redact(output.stdout.toString(), secrets)
   const kind = classifyPushFailure(stdout, output.stderr)
   const kept = `${oid} in ${storePath}`
@@ -113,7 +141,7 @@ async function explainFailure(
   if (kind !== 'exists') {
     throw gitFault('push', explain(output.stderr), effectOf(kind))
   }
-  const found = await remoteBranch(deps, storePath, branch).catch((error: unknown) => {
+  const found = await remoteBranch(deps, storePath, branch, remote).catch((error: unknown) => {
     // Ours was refused, that much is certain; whose is there could not be asked.
     throw isFault(error) ? fault(error.code, { ...error.details, effect: 'none' }, error) : error
   })

@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { secretsIn } from './captured-remote.ts'
 import { splitCredentials } from './origin.ts'
 import type { Environment, Setting } from './profile.ts'
 import type { GitCall, RunGit } from './run-git.ts'
@@ -16,26 +17,35 @@ const NOT_PASSED =
   /^(?:remote\.(?!origin\.)|extensions\.|remote\.origin\.(?:promisor|partialclone))/
 const URL_KEYS = ['remote.origin.url', 'remote.origin.pushurl'] as const
 
-/**
- * Reads the operator's settings anew, so that a changed origin or credential counts at once and
- * none is kept by us. Only they are given to git, not the whole global configuration, whose push
- * options, mirrors or hooks are not meant for the daemon (design §8). Faults: git/failed.
- */
+/** Access as the operator's settings are now. Faults: git/failed. */
 export async function readRemoteAccess(
   deps: Readonly<{ runGit: RunGit; environment: Environment }>,
   clone: Readonly<{ path: string; gitDirectory: string }>,
   purpose: RemotePurpose,
 ): Promise<RemoteAccess> {
   const settings = await readOperatorSettings(deps.runGit, clone.gitDirectory)
+  return accessOf(deps.environment, clone.path, settings, purpose)
+}
+
+/**
+ * Access by given settings. Only they are given to git, not the whole global configuration, whose push
+ * options, mirrors or hooks are not meant for the daemon (design §8). Pure.
+ * @param cwd a relative URL is meant from there
+ */
+export function accessOf(
+  environment: Environment,
+  cwd: string,
+  settings: readonly Setting[],
+  purpose: RemotePurpose,
+): RemoteAccess {
   const urls = splitUrls(settings, purpose)
   const others = settings.filter(([key]) => !NOT_PASSED.test(key) && !isUrlKey(key))
   return {
     profile: 'network',
-    // A relative URL is meant from there.
-    cwd: clone.path,
+    cwd,
     settings: [...others, ...urls.settings],
-    secrets: [...urls.secrets, ...secretValues(others)],
-    env: { GIT_SSH_COMMAND: sshCommand(sshSettings(deps.environment, settings)) },
+    secrets: [...urls.secrets, ...secretsIn(others)],
+    env: { GIT_SSH_COMMAND: sshCommand(sshSettings(environment, settings)) },
   }
 }
 
@@ -57,11 +67,6 @@ function splitUrls(
     ],
     secrets: [secret, header].filter((value) => value !== null),
   }
-}
-
-function secretValues(settings: readonly Setting[]): readonly string[] {
-  const headers = settings.filter(([key]) => key.endsWith('.extraheader'))
-  return headers.flatMap(([, value]) => [value, value.replace(/^.*[ :]/, '')])
 }
 
 function sshSettings(
@@ -93,7 +98,8 @@ const SETTING_KEYS = [
   String.raw`^extensions\.partialclone$`,
 ].join('|')
 
-const MAX_SETTINGS_BYTES = 1024 * 1024
+/** They are kept in a journal, escaped, beside what is published (LIMITS.journalBytes). */
+const MAX_SETTINGS_BYTES = 256 * 1024
 
 /**
  * The operator's settings about remotes as they hold inside a clone: system, global and local ones,

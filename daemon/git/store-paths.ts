@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { fault } from '../core/fault.ts'
 import { parseRepositoryName, type RepositoryName, repositoryId } from '../core/issue-key.ts'
 import {
   fileStatus,
@@ -7,7 +8,7 @@ import {
   removeFile,
   writeFileAtomic,
 } from '../sys/files.ts'
-import { gitFault } from './run-git.ts'
+import { gitFault, type RunGit } from './run-git.ts'
 
 /** Where things of one repository lie below the storage root. */
 export type StorePaths = Readonly<{
@@ -46,6 +47,31 @@ export function readStoreName(storePath: string): RepositoryName {
 
 function readName(storePath: string): string | null {
   return readFileBounded(join(storePath, NAME_FILE), MAX_NAME_BYTES)?.toString() ?? null
+}
+
+/** What git writes into a bare repository it makes. */
+const OWN_KEYS =
+  /^(?:core\.(?:repositoryformatversion|filemode|bare|ignorecase|precomposeunicode|symlinks)|extensions\.(?:objectformat|refstorage))$/
+
+/**
+ * Git reads the store's configuration when it works there, so it must say nothing about remotes or
+ * programs: another process of our user may have written to it. Nothing in it is run or followed here.
+ * Faults: git/store-damaged, git/failed.
+ */
+export async function requireOwnSettings(runGit: RunGit, storePath: string): Promise<void> {
+  const path = join(storePath, 'config')
+  const { stdout } = await runGit({
+    profile: 'tree',
+    operation: `config of ${storePath}`,
+    args: ['config', '--file', path, '--no-includes', '--null', '--name-only', '--list'],
+  })
+  const keys = stdout.toString().split('\0').filter(Boolean)
+  const foreign = keys.filter((key) => !OWN_KEYS.test(key)).map((key) => `${key} in ${path}`)
+  if (fileStatus(join(storePath, 'commondir')) !== null) foreign.push(join(storePath, 'commondir'))
+  const [first] = foreign
+  if (first === undefined) return
+  const reason = `somebody else has put ${first} there; without that it can be used`
+  throw fault('git/store-damaged', { path: storePath, reason })
 }
 
 /** Where git keeps locks and unfinished files, and whether folders below are looked into. */

@@ -4,8 +4,8 @@ import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import { neutralizePlain } from '../core/markdown.ts'
 import type { Actor, CapturedTree } from '../core/ports.ts'
-import type { PublishPolicy } from '../core/publish-policy.ts'
 import { judgeVoice, type OutgoingText, shortenCharacters } from '../core/voice.ts'
+import type { PublishPolicy } from './judge-tree.ts'
 import { renderBody } from './render-body.ts'
 
 /** What the worker said, as the publication needs it. */

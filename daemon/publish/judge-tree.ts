@@ -2,7 +2,18 @@ import picomatch from 'picomatch'
 import { fault } from '../core/fault.ts'
 import { isGitDirectoryName } from '../core/git-directory-name.ts'
 import type { CapturedTree, TreeChange } from '../core/ports.ts'
-import type { PublishPolicy } from '../core/publish-policy.ts'
+
+/** The configured rules that a publication obeys (design §9, §12). */
+export type PublishPolicy = Readonly<{
+  forbiddenStrings: readonly string[]
+  closeIssue: 'finalize' | 'merge' | 'never'
+  removeLabel: boolean
+  settleMs: number
+  protectedPaths: readonly string[]
+  maxChangedFiles: number
+  maxDiffBytes: number
+  maxFileBytes: number
+}>
 
 type Breach = Readonly<{ class: 'policy' | 'worker'; reason: string }>
 type Rule = (

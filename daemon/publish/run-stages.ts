@@ -9,8 +9,8 @@ import {
 } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Claim, Clock, Git, GitHub, Journals, Log } from '../core/ports.ts'
-import type { PublishPolicy } from '../core/publish-policy.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
+import type { PublishPolicy } from './judge-tree.ts'
 import { type Probe, STAGES, type Stage, type StageInput } from './stages.ts'
 
 // The publish protocol (P§3). For each stage of the plan: look; if it is there, record it. If not,

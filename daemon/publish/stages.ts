@@ -1,13 +1,16 @@
 import { asFault, type Fault, fault } from '../core/fault.ts'
 import { FAULTS } from '../core/fault-catalogue.ts'
 import { formatIssue, repositoryOf } from '../core/issue-key.ts'
-import type { Journal, Publication, PublishStage } from '../core/journal.ts'
+import {
+  COMMIT_IDENTITY,
+  type Journal,
+  type Publication,
+  type PublishStage,
+} from '../core/journal.ts'
 import { findLabel, isSameLabel } from '../core/labels.ts'
 import type { Git, GitHub, PullRequest } from '../core/ports.ts'
-import { COMMIT_IDENTITY } from '../core/publish-policy.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
-import { findComments } from './find-comment.ts'
-import { carriesMarker } from './freeze-publication.ts'
+import { carriesMarker, commentMarkerOf } from './freeze-publication.ts'
 
 /** What a look at the world says about a stage. A look that could not be completed throws instead. */
 export type Probe =
@@ -62,7 +65,7 @@ export const STAGES = {
     remote: true,
     probe: async ({ git, journal, base }) => {
       const ours = markerOf(journal, 'committed')
-      const there = await git.remoteBranch(base.storePath, journal.branch)
+      const there = await git.remoteBranch(base.storePath, journal.branch, journal.remote)
       if (there === null) return ABSENT
       return there === ours
         ? found(ours)
@@ -70,7 +73,7 @@ export const STAGES = {
     },
     perform: async ({ git, journal, base }) => {
       const oid = markerOf(journal, 'committed')
-      await git.pushNewBranch(base.storePath, oid, journal.branch)
+      await git.pushNewBranch(base.storePath, oid, journal.branch, journal.remote)
       return oid
     },
   },
@@ -251,3 +254,40 @@ async function didOurselves(
 
 /** GitHub's times have whole seconds, and its servers differ a little. */
 const CLOCK_SLACK_MS = 2_000
+
+/** How far back from an intent a comment of ours may be dated (P§3). */
+const LOOK_BACK_MS = 60_000
+
+/**
+ * The ids of our comments of this run, oldest first; none = it certainly is not there. The marker counts only
+ * from our own account. Unless a first write is open, the whole list is read and must be as long as the issue says,
+ * else the list is behind and nothing is known.
+ * Faults: github/bad-answer when the list is behind; github/*.
+ */
+export async function findComments(
+  github: GitHub,
+  journal: Journal,
+  publication: Publication,
+): Promise<readonly number[]> {
+  const { intent } = journal
+  // Of a repeated write the first one is older than the intent, so all are looked at.
+  const since = intent?.attempt === 1 ? fromTimestamp(intent.serverTime) - LOOK_BACK_MS : null
+  const { value } =
+    since === null ? await github.comments(journal.key) : await github.comments(journal.key, since)
+  const marker = commentMarkerOf(journal, publication.plan)
+  const ours = value
+    .filter(({ authorId, body }) => authorId === publication.actorId && body.includes(marker))
+    .map(({ id }) => id)
+  if (ours.length > 0) return ours.sort((a, b) => a - b)
+
+  if (since === null) {
+    const issue = await github.issue(journal.key)
+    if (issue !== null && value.length < issue.commentCount) {
+      throw fault('github/bad-answer', {
+        request: `the comments of ${formatIssue(journal.key)}`,
+        reason: `${value.length} of ${issue.commentCount} were listed`,
+      })
+    }
+  }
+  return []
+}

@@ -1,4 +1,5 @@
 import {
+  type CapturedRemote,
   type Intent,
   type Journal,
   PUBLISH_PLANS,
@@ -15,6 +16,7 @@ import {
   FLAG,
   ISSUE_KEY,
   keyOf,
+  listOf,
   oneOf,
   orNull,
   RECORDED_ERROR,
@@ -35,6 +37,11 @@ const PROCESS: Schema<RecordedProcess> = closedObject({
   startTicks: COUNT,
   bootId: TEXT,
   session: COUNT,
+})
+
+const CAPTURED_REMOTE: Schema<CapturedRemote> = closedObject({
+  clonePath: TEXT,
+  settings: listOf(closedObject({ key: listOf(TEXT), value: listOf(TEXT) })),
 })
 
 const PUBLICATION: Schema<Publication> = closedObject({
@@ -106,6 +113,7 @@ export const JOURNAL_SCHEMA: Schema<JournalFile> = closedObject({
   stage: keyOf(RUN_STAGES),
   branch: TEXT,
   base: orNull(closedObject({ storePath: TEXT, branch: TEXT, oid: TEXT })),
+  remote: orNull(CAPTURED_REMOTE),
   treePath: TEXT,
   indexPath: TEXT,
   label: TEXT,

@@ -48,6 +48,8 @@ export type StateLayout = Readonly<{
   database: string
   stateLock: string
   tickLock: string
+  /** Held by the one `caduceus daemon` of this state. */
+  daemonLock: string
   /** Default of `log_path`. */
   log: string
   /** Trees of failed attempts, kept aside; made when the first one is. */
@@ -90,6 +92,7 @@ export function layoutOf(stateDir: string): StateLayout {
     database: at('state.db'),
     stateLock: at('state.lock'),
     tickLock: at('tick.lock'),
+    daemonLock: at('daemon.lock'),
     log: at('processor.log'),
     attic: at('attic'),
     directories,

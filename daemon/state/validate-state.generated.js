@@ -1673,14 +1673,14 @@ function validate11(data, { instancePath = "", parentData, parentDataProperty, r
   return errors === 0;
 }
 var validateJournalFileWithErrors = validate12;
-var schema13 = { "type": "object", "additionalProperties": false, "required": ["format", "version", "runId", "key", "ticket", "generation", "previousRunId", "attempt", "dryRun", "build", "createdAt", "epoch", "adoptions", "stage", "branch", "base", "treePath", "indexPath", "label", "labeledEventId", "runner", "ownedUntil", "publication", "markers", "intent", "notBefore", "trouble", "outcome", "endedIn"], "properties": { "format": { "type": "string", "const": "caduceus-run" }, "version": { "type": "integer", "const": 2 }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "key": { "type": "object", "additionalProperties": false, "required": ["owner", "name", "number"], "properties": { "owner": { "type": "string" }, "name": { "type": "string" }, "number": { "type": "integer", "minimum": 1, "maximum": 9999999999 } } }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "generation": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "previousRunId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "nullable": true }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "dryRun": { "type": "boolean" }, "build": { "type": "string" }, "createdAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "epoch": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "adoptions": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "stage": { "type": "string", "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled"] }, "branch": { "type": "string" }, "base": { "type": "object", "additionalProperties": false, "required": ["storePath", "branch", "oid"], "properties": { "storePath": { "type": "string" }, "branch": { "type": "string" }, "oid": { "type": "string" } }, "nullable": true }, "treePath": { "type": "string" }, "indexPath": { "type": "string" }, "label": { "type": "string" }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991, "nullable": true }, "runner": { "type": "object", "additionalProperties": false, "required": ["pid", "startTicks", "bootId", "session"], "properties": { "pid": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "startTicks": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "bootId": { "type": "string" }, "session": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "ownedUntil": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "publication": { "type": "object", "additionalProperties": false, "required": ["plan", "commitMessage", "commitDateSeconds", "pullTitle", "pullBody", "comment", "actorId", "actorLogin", "treeOid", "changedFiles"], "properties": { "plan": { "type": "string", "enum": ["code", "findings", "no-changes", "notice"] }, "commitMessage": { "type": "string" }, "commitDateSeconds": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "pullTitle": { "type": "string" }, "pullBody": { "type": "string" }, "comment": { "type": "string" }, "actorId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "actorLogin": { "type": "string" }, "treeOid": { "type": "string", "nullable": true }, "changedFiles": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "markers": { "type": "object", "additionalProperties": false, "required": [], "properties": { "committed": { "type": "string" }, "pushed": { "type": "string" }, "pr_created": { "type": "string" }, "commented": { "type": "string" }, "label_removed": { "type": "string" }, "closed": { "type": "string" } } }, "intent": { "type": "object", "additionalProperties": false, "required": ["stage", "attempt", "serverTime", "deadlineAt", "bootId", "answered"], "properties": { "stage": { "type": "string", "enum": ["committed", "pushed", "pr_created", "commented", "label_removed", "closed"] }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "serverTime": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "deadlineAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "bootId": { "type": "string" }, "answered": { "type": "string", "nullable": true } }, "nullable": true }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "trouble": { "type": "object", "additionalProperties": false, "required": ["count", "since"], "properties": { "count": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "since": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }, "nullable": true }, "outcome": { "type": "object", "additionalProperties": false, "required": ["on", "at"], "properties": { "on": { "type": "string", "enum": ["claimed", "withdrawn", "not-started", "worker-failed", "infrastructure-failed", "rate-limited", "interrupted", "blocked", "previewed", "published", "findings-posted", "merged", "closed-unmerged", "dry-run-ended", "pull-gone", "relabelled", "reset", "reprocessed"] }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "error": { "type": "object", "additionalProperties": false, "required": ["code", "message", "at"], "properties": { "code": { "type": "string" }, "message": { "type": "string" }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } } }, "blocked": { "type": "object", "additionalProperties": false, "required": ["source", "hint"], "properties": { "source": { "type": "string" }, "hint": { "type": "string" } } }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "pull": { "type": "object", "additionalProperties": false, "required": ["number", "url"], "properties": { "number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "url": { "type": "string" } } }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "seenUpdatedAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "resume": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "jitter": { "type": "number", "minimum": 0, "exclusiveMaximum": 1 } }, "nullable": true }, "endedIn": { "type": "string", "nullable": true, "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled", null] } } };
+var schema13 = { "type": "object", "additionalProperties": false, "required": ["format", "version", "runId", "key", "ticket", "generation", "previousRunId", "attempt", "dryRun", "build", "createdAt", "epoch", "adoptions", "stage", "branch", "base", "remote", "treePath", "indexPath", "label", "labeledEventId", "runner", "ownedUntil", "publication", "markers", "intent", "notBefore", "trouble", "outcome", "endedIn"], "properties": { "format": { "type": "string", "const": "caduceus-run" }, "version": { "type": "integer", "const": 2 }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "key": { "type": "object", "additionalProperties": false, "required": ["owner", "name", "number"], "properties": { "owner": { "type": "string" }, "name": { "type": "string" }, "number": { "type": "integer", "minimum": 1, "maximum": 9999999999 } } }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "generation": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "previousRunId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "nullable": true }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "dryRun": { "type": "boolean" }, "build": { "type": "string" }, "createdAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "epoch": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "adoptions": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "stage": { "type": "string", "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled"] }, "branch": { "type": "string" }, "base": { "type": "object", "additionalProperties": false, "required": ["storePath", "branch", "oid"], "properties": { "storePath": { "type": "string" }, "branch": { "type": "string" }, "oid": { "type": "string" } }, "nullable": true }, "remote": { "type": "object", "additionalProperties": false, "required": ["clonePath", "settings"], "properties": { "clonePath": { "type": "string" }, "settings": { "type": "array", "items": { "type": "object", "additionalProperties": false, "required": ["key", "value"], "properties": { "key": { "type": "array", "items": { "type": "string" } }, "value": { "type": "array", "items": { "type": "string" } } } } } }, "nullable": true }, "treePath": { "type": "string" }, "indexPath": { "type": "string" }, "label": { "type": "string" }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991, "nullable": true }, "runner": { "type": "object", "additionalProperties": false, "required": ["pid", "startTicks", "bootId", "session"], "properties": { "pid": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "startTicks": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "bootId": { "type": "string" }, "session": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "ownedUntil": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "publication": { "type": "object", "additionalProperties": false, "required": ["plan", "commitMessage", "commitDateSeconds", "pullTitle", "pullBody", "comment", "actorId", "actorLogin", "treeOid", "changedFiles"], "properties": { "plan": { "type": "string", "enum": ["code", "findings", "no-changes", "notice"] }, "commitMessage": { "type": "string" }, "commitDateSeconds": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "pullTitle": { "type": "string" }, "pullBody": { "type": "string" }, "comment": { "type": "string" }, "actorId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "actorLogin": { "type": "string" }, "treeOid": { "type": "string", "nullable": true }, "changedFiles": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 } }, "nullable": true }, "markers": { "type": "object", "additionalProperties": false, "required": [], "properties": { "committed": { "type": "string" }, "pushed": { "type": "string" }, "pr_created": { "type": "string" }, "commented": { "type": "string" }, "label_removed": { "type": "string" }, "closed": { "type": "string" } } }, "intent": { "type": "object", "additionalProperties": false, "required": ["stage", "attempt", "serverTime", "deadlineAt", "bootId", "answered"], "properties": { "stage": { "type": "string", "enum": ["committed", "pushed", "pr_created", "commented", "label_removed", "closed"] }, "attempt": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "serverTime": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "deadlineAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "bootId": { "type": "string" }, "answered": { "type": "string", "nullable": true } }, "nullable": true }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$", "nullable": true }, "trouble": { "type": "object", "additionalProperties": false, "required": ["count", "since"], "properties": { "count": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "since": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }, "nullable": true }, "outcome": { "type": "object", "additionalProperties": false, "required": ["on", "at"], "properties": { "on": { "type": "string", "enum": ["claimed", "withdrawn", "not-started", "worker-failed", "infrastructure-failed", "rate-limited", "interrupted", "blocked", "previewed", "published", "findings-posted", "merged", "closed-unmerged", "dry-run-ended", "pull-gone", "relabelled", "reset", "reprocessed"] }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "runId": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "error": { "type": "object", "additionalProperties": false, "required": ["code", "message", "at"], "properties": { "code": { "type": "string" }, "message": { "type": "string" }, "at": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } } }, "blocked": { "type": "object", "additionalProperties": false, "required": ["source", "hint"], "properties": { "source": { "type": "string" }, "hint": { "type": "string" } } }, "notBefore": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "pull": { "type": "object", "additionalProperties": false, "required": ["number", "url"], "properties": { "number": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "url": { "type": "string" } } }, "labeledEventId": { "type": "integer", "minimum": 0, "maximum": 9007199254740991 }, "seenUpdatedAt": { "type": "string", "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" }, "ticket": { "type": "string", "enum": ["code", "investigation"] }, "resume": { "type": "string", "pattern": "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" }, "jitter": { "type": "number", "minimum": 0, "exclusiveMaximum": 1 } }, "nullable": true }, "endedIn": { "type": "string", "nullable": true, "enum": ["starting", "owned", "launching", "finished", "publishing", "ended", "settled", null] } } };
 function validate12(data, { instancePath = "", parentData, parentDataProperty, rootData = data } = {}) {
   let vErrors = null;
   let errors = 0;
   if (errors === 0) {
     if (data && typeof data == "object" && !Array.isArray(data)) {
       let missing0;
-      if (data.format === void 0 && (missing0 = "format") || data.version === void 0 && (missing0 = "version") || data.runId === void 0 && (missing0 = "runId") || data.key === void 0 && (missing0 = "key") || data.ticket === void 0 && (missing0 = "ticket") || data.generation === void 0 && (missing0 = "generation") || data.previousRunId === void 0 && (missing0 = "previousRunId") || data.attempt === void 0 && (missing0 = "attempt") || data.dryRun === void 0 && (missing0 = "dryRun") || data.build === void 0 && (missing0 = "build") || data.createdAt === void 0 && (missing0 = "createdAt") || data.epoch === void 0 && (missing0 = "epoch") || data.adoptions === void 0 && (missing0 = "adoptions") || data.stage === void 0 && (missing0 = "stage") || data.branch === void 0 && (missing0 = "branch") || data.base === void 0 && (missing0 = "base") || data.treePath === void 0 && (missing0 = "treePath") || data.indexPath === void 0 && (missing0 = "indexPath") || data.label === void 0 && (missing0 = "label") || data.labeledEventId === void 0 && (missing0 = "labeledEventId") || data.runner === void 0 && (missing0 = "runner") || data.ownedUntil === void 0 && (missing0 = "ownedUntil") || data.publication === void 0 && (missing0 = "publication") || data.markers === void 0 && (missing0 = "markers") || data.intent === void 0 && (missing0 = "intent") || data.notBefore === void 0 && (missing0 = "notBefore") || data.trouble === void 0 && (missing0 = "trouble") || data.outcome === void 0 && (missing0 = "outcome") || data.endedIn === void 0 && (missing0 = "endedIn")) {
+      if (data.format === void 0 && (missing0 = "format") || data.version === void 0 && (missing0 = "version") || data.runId === void 0 && (missing0 = "runId") || data.key === void 0 && (missing0 = "key") || data.ticket === void 0 && (missing0 = "ticket") || data.generation === void 0 && (missing0 = "generation") || data.previousRunId === void 0 && (missing0 = "previousRunId") || data.attempt === void 0 && (missing0 = "attempt") || data.dryRun === void 0 && (missing0 = "dryRun") || data.build === void 0 && (missing0 = "build") || data.createdAt === void 0 && (missing0 = "createdAt") || data.epoch === void 0 && (missing0 = "epoch") || data.adoptions === void 0 && (missing0 = "adoptions") || data.stage === void 0 && (missing0 = "stage") || data.branch === void 0 && (missing0 = "branch") || data.base === void 0 && (missing0 = "base") || data.remote === void 0 && (missing0 = "remote") || data.treePath === void 0 && (missing0 = "treePath") || data.indexPath === void 0 && (missing0 = "indexPath") || data.label === void 0 && (missing0 = "label") || data.labeledEventId === void 0 && (missing0 = "labeledEventId") || data.runner === void 0 && (missing0 = "runner") || data.ownedUntil === void 0 && (missing0 = "ownedUntil") || data.publication === void 0 && (missing0 = "publication") || data.markers === void 0 && (missing0 = "markers") || data.intent === void 0 && (missing0 = "intent") || data.notBefore === void 0 && (missing0 = "notBefore") || data.trouble === void 0 && (missing0 = "trouble") || data.outcome === void 0 && (missing0 = "outcome") || data.endedIn === void 0 && (missing0 = "endedIn")) {
         validate12.errors = [{ instancePath, schemaPath: "#/required", keyword: "required", params: { missingProperty: missing0 } }];
         return false;
       } else {
@@ -2093,480 +2093,535 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                           var valid0 = true;
                                         }
                                         if (valid0) {
-                                          if (data.treePath !== void 0) {
+                                          if (data.remote !== void 0) {
+                                            let data22 = data.remote;
                                             const _errs50 = errors;
-                                            if (typeof data.treePath !== "string") {
-                                              validate12.errors = [{ instancePath: instancePath + "/treePath", schemaPath: "#/properties/treePath/type", keyword: "type", params: { type: "string" } }];
+                                            if (!(data22 && typeof data22 == "object" && !Array.isArray(data22)) && data22 !== null) {
+                                              validate12.errors = [{ instancePath: instancePath + "/remote", schemaPath: "#/properties/remote/type", keyword: "type", params: { type: "object" } }];
                                               return false;
+                                            }
+                                            if (errors === _errs50) {
+                                              if (data22 && typeof data22 == "object" && !Array.isArray(data22)) {
+                                                let missing3;
+                                                if (data22.clonePath === void 0 && (missing3 = "clonePath") || data22.settings === void 0 && (missing3 = "settings")) {
+                                                  validate12.errors = [{ instancePath: instancePath + "/remote", schemaPath: "#/properties/remote/required", keyword: "required", params: { missingProperty: missing3 } }];
+                                                  return false;
+                                                } else {
+                                                  const _errs53 = errors;
+                                                  for (const key3 in data22) {
+                                                    if (!(key3 === "clonePath" || key3 === "settings")) {
+                                                      validate12.errors = [{ instancePath: instancePath + "/remote", schemaPath: "#/properties/remote/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key3 } }];
+                                                      return false;
+                                                      break;
+                                                    }
+                                                  }
+                                                  if (_errs53 === errors) {
+                                                    if (data22.clonePath !== void 0) {
+                                                      const _errs54 = errors;
+                                                      if (typeof data22.clonePath !== "string") {
+                                                        validate12.errors = [{ instancePath: instancePath + "/remote/clonePath", schemaPath: "#/properties/remote/properties/clonePath/type", keyword: "type", params: { type: "string" } }];
+                                                        return false;
+                                                      }
+                                                      var valid3 = _errs54 === errors;
+                                                    } else {
+                                                      var valid3 = true;
+                                                    }
+                                                    if (valid3) {
+                                                      if (data22.settings !== void 0) {
+                                                        let data24 = data22.settings;
+                                                        const _errs56 = errors;
+                                                        if (errors === _errs56) {
+                                                          if (Array.isArray(data24)) {
+                                                            var valid4 = true;
+                                                            const len0 = data24.length;
+                                                            for (let i0 = 0; i0 < len0; i0++) {
+                                                              let data25 = data24[i0];
+                                                              const _errs58 = errors;
+                                                              if (errors === _errs58) {
+                                                                if (data25 && typeof data25 == "object" && !Array.isArray(data25)) {
+                                                                  let missing4;
+                                                                  if (data25.key === void 0 && (missing4 = "key") || data25.value === void 0 && (missing4 = "value")) {
+                                                                    validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0, schemaPath: "#/properties/remote/properties/settings/items/required", keyword: "required", params: { missingProperty: missing4 } }];
+                                                                    return false;
+                                                                  } else {
+                                                                    const _errs60 = errors;
+                                                                    for (const key4 in data25) {
+                                                                      if (!(key4 === "key" || key4 === "value")) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0, schemaPath: "#/properties/remote/properties/settings/items/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key4 } }];
+                                                                        return false;
+                                                                        break;
+                                                                      }
+                                                                    }
+                                                                    if (_errs60 === errors) {
+                                                                      if (data25.key !== void 0) {
+                                                                        let data26 = data25.key;
+                                                                        const _errs61 = errors;
+                                                                        if (errors === _errs61) {
+                                                                          if (Array.isArray(data26)) {
+                                                                            var valid6 = true;
+                                                                            const len1 = data26.length;
+                                                                            for (let i1 = 0; i1 < len1; i1++) {
+                                                                              const _errs63 = errors;
+                                                                              if (typeof data26[i1] !== "string") {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0 + "/key/" + i1, schemaPath: "#/properties/remote/properties/settings/items/properties/key/items/type", keyword: "type", params: { type: "string" } }];
+                                                                                return false;
+                                                                              }
+                                                                              var valid6 = _errs63 === errors;
+                                                                              if (!valid6) {
+                                                                                break;
+                                                                              }
+                                                                            }
+                                                                          } else {
+                                                                            validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0 + "/key", schemaPath: "#/properties/remote/properties/settings/items/properties/key/type", keyword: "type", params: { type: "array" } }];
+                                                                            return false;
+                                                                          }
+                                                                        }
+                                                                        var valid5 = _errs61 === errors;
+                                                                      } else {
+                                                                        var valid5 = true;
+                                                                      }
+                                                                      if (valid5) {
+                                                                        if (data25.value !== void 0) {
+                                                                          let data28 = data25.value;
+                                                                          const _errs65 = errors;
+                                                                          if (errors === _errs65) {
+                                                                            if (Array.isArray(data28)) {
+                                                                              var valid7 = true;
+                                                                              const len2 = data28.length;
+                                                                              for (let i2 = 0; i2 < len2; i2++) {
+                                                                                const _errs67 = errors;
+                                                                                if (typeof data28[i2] !== "string") {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0 + "/value/" + i2, schemaPath: "#/properties/remote/properties/settings/items/properties/value/items/type", keyword: "type", params: { type: "string" } }];
+                                                                                  return false;
+                                                                                }
+                                                                                var valid7 = _errs67 === errors;
+                                                                                if (!valid7) {
+                                                                                  break;
+                                                                                }
+                                                                              }
+                                                                            } else {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0 + "/value", schemaPath: "#/properties/remote/properties/settings/items/properties/value/type", keyword: "type", params: { type: "array" } }];
+                                                                              return false;
+                                                                            }
+                                                                          }
+                                                                          var valid5 = _errs65 === errors;
+                                                                        } else {
+                                                                          var valid5 = true;
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                } else {
+                                                                  validate12.errors = [{ instancePath: instancePath + "/remote/settings/" + i0, schemaPath: "#/properties/remote/properties/settings/items/type", keyword: "type", params: { type: "object" } }];
+                                                                  return false;
+                                                                }
+                                                              }
+                                                              var valid4 = _errs58 === errors;
+                                                              if (!valid4) {
+                                                                break;
+                                                              }
+                                                            }
+                                                          } else {
+                                                            validate12.errors = [{ instancePath: instancePath + "/remote/settings", schemaPath: "#/properties/remote/properties/settings/type", keyword: "type", params: { type: "array" } }];
+                                                            return false;
+                                                          }
+                                                        }
+                                                        var valid3 = _errs56 === errors;
+                                                      } else {
+                                                        var valid3 = true;
+                                                      }
+                                                    }
+                                                  }
+                                                }
+                                              }
                                             }
                                             var valid0 = _errs50 === errors;
                                           } else {
                                             var valid0 = true;
                                           }
                                           if (valid0) {
-                                            if (data.indexPath !== void 0) {
-                                              const _errs52 = errors;
-                                              if (typeof data.indexPath !== "string") {
-                                                validate12.errors = [{ instancePath: instancePath + "/indexPath", schemaPath: "#/properties/indexPath/type", keyword: "type", params: { type: "string" } }];
+                                            if (data.treePath !== void 0) {
+                                              const _errs69 = errors;
+                                              if (typeof data.treePath !== "string") {
+                                                validate12.errors = [{ instancePath: instancePath + "/treePath", schemaPath: "#/properties/treePath/type", keyword: "type", params: { type: "string" } }];
                                                 return false;
                                               }
-                                              var valid0 = _errs52 === errors;
+                                              var valid0 = _errs69 === errors;
                                             } else {
                                               var valid0 = true;
                                             }
                                             if (valid0) {
-                                              if (data.label !== void 0) {
-                                                const _errs54 = errors;
-                                                if (typeof data.label !== "string") {
-                                                  validate12.errors = [{ instancePath: instancePath + "/label", schemaPath: "#/properties/label/type", keyword: "type", params: { type: "string" } }];
+                                              if (data.indexPath !== void 0) {
+                                                const _errs71 = errors;
+                                                if (typeof data.indexPath !== "string") {
+                                                  validate12.errors = [{ instancePath: instancePath + "/indexPath", schemaPath: "#/properties/indexPath/type", keyword: "type", params: { type: "string" } }];
                                                   return false;
                                                 }
-                                                var valid0 = _errs54 === errors;
+                                                var valid0 = _errs71 === errors;
                                               } else {
                                                 var valid0 = true;
                                               }
                                               if (valid0) {
-                                                if (data.labeledEventId !== void 0) {
-                                                  let data25 = data.labeledEventId;
-                                                  const _errs56 = errors;
-                                                  if (!(typeof data25 == "number" && (!(data25 % 1) && !isNaN(data25)) && isFinite(data25)) && data25 !== null) {
-                                                    validate12.errors = [{ instancePath: instancePath + "/labeledEventId", schemaPath: "#/properties/labeledEventId/type", keyword: "type", params: { type: "integer" } }];
+                                                if (data.label !== void 0) {
+                                                  const _errs73 = errors;
+                                                  if (typeof data.label !== "string") {
+                                                    validate12.errors = [{ instancePath: instancePath + "/label", schemaPath: "#/properties/label/type", keyword: "type", params: { type: "string" } }];
                                                     return false;
                                                   }
-                                                  if (errors === _errs56) {
-                                                    if (typeof data25 == "number" && isFinite(data25)) {
-                                                      if (data25 > 9007199254740991 || isNaN(data25)) {
-                                                        validate12.errors = [{ instancePath: instancePath + "/labeledEventId", schemaPath: "#/properties/labeledEventId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                        return false;
-                                                      } else {
-                                                        if (data25 < 0 || isNaN(data25)) {
-                                                          validate12.errors = [{ instancePath: instancePath + "/labeledEventId", schemaPath: "#/properties/labeledEventId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                          return false;
-                                                        }
-                                                      }
-                                                    }
-                                                  }
-                                                  var valid0 = _errs56 === errors;
+                                                  var valid0 = _errs73 === errors;
                                                 } else {
                                                   var valid0 = true;
                                                 }
                                                 if (valid0) {
-                                                  if (data.runner !== void 0) {
-                                                    let data26 = data.runner;
-                                                    const _errs59 = errors;
-                                                    if (!(data26 && typeof data26 == "object" && !Array.isArray(data26)) && data26 !== null) {
-                                                      validate12.errors = [{ instancePath: instancePath + "/runner", schemaPath: "#/properties/runner/type", keyword: "type", params: { type: "object" } }];
+                                                  if (data.labeledEventId !== void 0) {
+                                                    let data33 = data.labeledEventId;
+                                                    const _errs75 = errors;
+                                                    if (!(typeof data33 == "number" && (!(data33 % 1) && !isNaN(data33)) && isFinite(data33)) && data33 !== null) {
+                                                      validate12.errors = [{ instancePath: instancePath + "/labeledEventId", schemaPath: "#/properties/labeledEventId/type", keyword: "type", params: { type: "integer" } }];
                                                       return false;
                                                     }
-                                                    if (errors === _errs59) {
-                                                      if (data26 && typeof data26 == "object" && !Array.isArray(data26)) {
-                                                        let missing3;
-                                                        if (data26.pid === void 0 && (missing3 = "pid") || data26.startTicks === void 0 && (missing3 = "startTicks") || data26.bootId === void 0 && (missing3 = "bootId") || data26.session === void 0 && (missing3 = "session")) {
-                                                          validate12.errors = [{ instancePath: instancePath + "/runner", schemaPath: "#/properties/runner/required", keyword: "required", params: { missingProperty: missing3 } }];
+                                                    if (errors === _errs75) {
+                                                      if (typeof data33 == "number" && isFinite(data33)) {
+                                                        if (data33 > 9007199254740991 || isNaN(data33)) {
+                                                          validate12.errors = [{ instancePath: instancePath + "/labeledEventId", schemaPath: "#/properties/labeledEventId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
                                                           return false;
                                                         } else {
-                                                          const _errs62 = errors;
-                                                          for (const key3 in data26) {
-                                                            if (!(key3 === "pid" || key3 === "startTicks" || key3 === "bootId" || key3 === "session")) {
-                                                              validate12.errors = [{ instancePath: instancePath + "/runner", schemaPath: "#/properties/runner/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key3 } }];
-                                                              return false;
-                                                              break;
-                                                            }
-                                                          }
-                                                          if (_errs62 === errors) {
-                                                            if (data26.pid !== void 0) {
-                                                              let data27 = data26.pid;
-                                                              const _errs63 = errors;
-                                                              if (!(typeof data27 == "number" && (!(data27 % 1) && !isNaN(data27)) && isFinite(data27))) {
-                                                                validate12.errors = [{ instancePath: instancePath + "/runner/pid", schemaPath: "#/properties/runner/properties/pid/type", keyword: "type", params: { type: "integer" } }];
-                                                                return false;
-                                                              }
-                                                              if (errors === _errs63) {
-                                                                if (typeof data27 == "number" && isFinite(data27)) {
-                                                                  if (data27 > 9007199254740991 || isNaN(data27)) {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/runner/pid", schemaPath: "#/properties/runner/properties/pid/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                    return false;
-                                                                  } else {
-                                                                    if (data27 < 0 || isNaN(data27)) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/runner/pid", schemaPath: "#/properties/runner/properties/pid/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                      return false;
-                                                                    }
-                                                                  }
-                                                                }
-                                                              }
-                                                              var valid3 = _errs63 === errors;
-                                                            } else {
-                                                              var valid3 = true;
-                                                            }
-                                                            if (valid3) {
-                                                              if (data26.startTicks !== void 0) {
-                                                                let data28 = data26.startTicks;
-                                                                const _errs65 = errors;
-                                                                if (!(typeof data28 == "number" && (!(data28 % 1) && !isNaN(data28)) && isFinite(data28))) {
-                                                                  validate12.errors = [{ instancePath: instancePath + "/runner/startTicks", schemaPath: "#/properties/runner/properties/startTicks/type", keyword: "type", params: { type: "integer" } }];
-                                                                  return false;
-                                                                }
-                                                                if (errors === _errs65) {
-                                                                  if (typeof data28 == "number" && isFinite(data28)) {
-                                                                    if (data28 > 9007199254740991 || isNaN(data28)) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/runner/startTicks", schemaPath: "#/properties/runner/properties/startTicks/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                      return false;
-                                                                    } else {
-                                                                      if (data28 < 0 || isNaN(data28)) {
-                                                                        validate12.errors = [{ instancePath: instancePath + "/runner/startTicks", schemaPath: "#/properties/runner/properties/startTicks/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                        return false;
-                                                                      }
-                                                                    }
-                                                                  }
-                                                                }
-                                                                var valid3 = _errs65 === errors;
-                                                              } else {
-                                                                var valid3 = true;
-                                                              }
-                                                              if (valid3) {
-                                                                if (data26.bootId !== void 0) {
-                                                                  const _errs67 = errors;
-                                                                  if (typeof data26.bootId !== "string") {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/runner/bootId", schemaPath: "#/properties/runner/properties/bootId/type", keyword: "type", params: { type: "string" } }];
-                                                                    return false;
-                                                                  }
-                                                                  var valid3 = _errs67 === errors;
-                                                                } else {
-                                                                  var valid3 = true;
-                                                                }
-                                                                if (valid3) {
-                                                                  if (data26.session !== void 0) {
-                                                                    let data30 = data26.session;
-                                                                    const _errs69 = errors;
-                                                                    if (!(typeof data30 == "number" && (!(data30 % 1) && !isNaN(data30)) && isFinite(data30))) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/runner/session", schemaPath: "#/properties/runner/properties/session/type", keyword: "type", params: { type: "integer" } }];
-                                                                      return false;
-                                                                    }
-                                                                    if (errors === _errs69) {
-                                                                      if (typeof data30 == "number" && isFinite(data30)) {
-                                                                        if (data30 > 9007199254740991 || isNaN(data30)) {
-                                                                          validate12.errors = [{ instancePath: instancePath + "/runner/session", schemaPath: "#/properties/runner/properties/session/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                          return false;
-                                                                        } else {
-                                                                          if (data30 < 0 || isNaN(data30)) {
-                                                                            validate12.errors = [{ instancePath: instancePath + "/runner/session", schemaPath: "#/properties/runner/properties/session/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                            return false;
-                                                                          }
-                                                                        }
-                                                                      }
-                                                                    }
-                                                                    var valid3 = _errs69 === errors;
-                                                                  } else {
-                                                                    var valid3 = true;
-                                                                  }
-                                                                }
-                                                              }
-                                                            }
-                                                          }
-                                                        }
-                                                      }
-                                                    }
-                                                    var valid0 = _errs59 === errors;
-                                                  } else {
-                                                    var valid0 = true;
-                                                  }
-                                                  if (valid0) {
-                                                    if (data.ownedUntil !== void 0) {
-                                                      let data31 = data.ownedUntil;
-                                                      const _errs71 = errors;
-                                                      if (typeof data31 !== "string" && data31 !== null) {
-                                                        validate12.errors = [{ instancePath: instancePath + "/ownedUntil", schemaPath: "#/properties/ownedUntil/type", keyword: "type", params: { type: "string" } }];
-                                                        return false;
-                                                      }
-                                                      if (errors === _errs71) {
-                                                        if (typeof data31 === "string") {
-                                                          if (!pattern0.test(data31)) {
-                                                            validate12.errors = [{ instancePath: instancePath + "/ownedUntil", schemaPath: "#/properties/ownedUntil/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                          if (data33 < 0 || isNaN(data33)) {
+                                                            validate12.errors = [{ instancePath: instancePath + "/labeledEventId", schemaPath: "#/properties/labeledEventId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
                                                             return false;
                                                           }
                                                         }
                                                       }
-                                                      var valid0 = _errs71 === errors;
+                                                    }
+                                                    var valid0 = _errs75 === errors;
+                                                  } else {
+                                                    var valid0 = true;
+                                                  }
+                                                  if (valid0) {
+                                                    if (data.runner !== void 0) {
+                                                      let data34 = data.runner;
+                                                      const _errs78 = errors;
+                                                      if (!(data34 && typeof data34 == "object" && !Array.isArray(data34)) && data34 !== null) {
+                                                        validate12.errors = [{ instancePath: instancePath + "/runner", schemaPath: "#/properties/runner/type", keyword: "type", params: { type: "object" } }];
+                                                        return false;
+                                                      }
+                                                      if (errors === _errs78) {
+                                                        if (data34 && typeof data34 == "object" && !Array.isArray(data34)) {
+                                                          let missing5;
+                                                          if (data34.pid === void 0 && (missing5 = "pid") || data34.startTicks === void 0 && (missing5 = "startTicks") || data34.bootId === void 0 && (missing5 = "bootId") || data34.session === void 0 && (missing5 = "session")) {
+                                                            validate12.errors = [{ instancePath: instancePath + "/runner", schemaPath: "#/properties/runner/required", keyword: "required", params: { missingProperty: missing5 } }];
+                                                            return false;
+                                                          } else {
+                                                            const _errs81 = errors;
+                                                            for (const key5 in data34) {
+                                                              if (!(key5 === "pid" || key5 === "startTicks" || key5 === "bootId" || key5 === "session")) {
+                                                                validate12.errors = [{ instancePath: instancePath + "/runner", schemaPath: "#/properties/runner/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key5 } }];
+                                                                return false;
+                                                                break;
+                                                              }
+                                                            }
+                                                            if (_errs81 === errors) {
+                                                              if (data34.pid !== void 0) {
+                                                                let data35 = data34.pid;
+                                                                const _errs82 = errors;
+                                                                if (!(typeof data35 == "number" && (!(data35 % 1) && !isNaN(data35)) && isFinite(data35))) {
+                                                                  validate12.errors = [{ instancePath: instancePath + "/runner/pid", schemaPath: "#/properties/runner/properties/pid/type", keyword: "type", params: { type: "integer" } }];
+                                                                  return false;
+                                                                }
+                                                                if (errors === _errs82) {
+                                                                  if (typeof data35 == "number" && isFinite(data35)) {
+                                                                    if (data35 > 9007199254740991 || isNaN(data35)) {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/runner/pid", schemaPath: "#/properties/runner/properties/pid/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                      return false;
+                                                                    } else {
+                                                                      if (data35 < 0 || isNaN(data35)) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/runner/pid", schemaPath: "#/properties/runner/properties/pid/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                        return false;
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                }
+                                                                var valid8 = _errs82 === errors;
+                                                              } else {
+                                                                var valid8 = true;
+                                                              }
+                                                              if (valid8) {
+                                                                if (data34.startTicks !== void 0) {
+                                                                  let data36 = data34.startTicks;
+                                                                  const _errs84 = errors;
+                                                                  if (!(typeof data36 == "number" && (!(data36 % 1) && !isNaN(data36)) && isFinite(data36))) {
+                                                                    validate12.errors = [{ instancePath: instancePath + "/runner/startTicks", schemaPath: "#/properties/runner/properties/startTicks/type", keyword: "type", params: { type: "integer" } }];
+                                                                    return false;
+                                                                  }
+                                                                  if (errors === _errs84) {
+                                                                    if (typeof data36 == "number" && isFinite(data36)) {
+                                                                      if (data36 > 9007199254740991 || isNaN(data36)) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/runner/startTicks", schemaPath: "#/properties/runner/properties/startTicks/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                        return false;
+                                                                      } else {
+                                                                        if (data36 < 0 || isNaN(data36)) {
+                                                                          validate12.errors = [{ instancePath: instancePath + "/runner/startTicks", schemaPath: "#/properties/runner/properties/startTicks/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                          return false;
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                  var valid8 = _errs84 === errors;
+                                                                } else {
+                                                                  var valid8 = true;
+                                                                }
+                                                                if (valid8) {
+                                                                  if (data34.bootId !== void 0) {
+                                                                    const _errs86 = errors;
+                                                                    if (typeof data34.bootId !== "string") {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/runner/bootId", schemaPath: "#/properties/runner/properties/bootId/type", keyword: "type", params: { type: "string" } }];
+                                                                      return false;
+                                                                    }
+                                                                    var valid8 = _errs86 === errors;
+                                                                  } else {
+                                                                    var valid8 = true;
+                                                                  }
+                                                                  if (valid8) {
+                                                                    if (data34.session !== void 0) {
+                                                                      let data38 = data34.session;
+                                                                      const _errs88 = errors;
+                                                                      if (!(typeof data38 == "number" && (!(data38 % 1) && !isNaN(data38)) && isFinite(data38))) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/runner/session", schemaPath: "#/properties/runner/properties/session/type", keyword: "type", params: { type: "integer" } }];
+                                                                        return false;
+                                                                      }
+                                                                      if (errors === _errs88) {
+                                                                        if (typeof data38 == "number" && isFinite(data38)) {
+                                                                          if (data38 > 9007199254740991 || isNaN(data38)) {
+                                                                            validate12.errors = [{ instancePath: instancePath + "/runner/session", schemaPath: "#/properties/runner/properties/session/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                            return false;
+                                                                          } else {
+                                                                            if (data38 < 0 || isNaN(data38)) {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/runner/session", schemaPath: "#/properties/runner/properties/session/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                              return false;
+                                                                            }
+                                                                          }
+                                                                        }
+                                                                      }
+                                                                      var valid8 = _errs88 === errors;
+                                                                    } else {
+                                                                      var valid8 = true;
+                                                                    }
+                                                                  }
+                                                                }
+                                                              }
+                                                            }
+                                                          }
+                                                        }
+                                                      }
+                                                      var valid0 = _errs78 === errors;
                                                     } else {
                                                       var valid0 = true;
                                                     }
                                                     if (valid0) {
-                                                      if (data.publication !== void 0) {
-                                                        let data32 = data.publication;
-                                                        const _errs74 = errors;
-                                                        if (!(data32 && typeof data32 == "object" && !Array.isArray(data32)) && data32 !== null) {
-                                                          validate12.errors = [{ instancePath: instancePath + "/publication", schemaPath: "#/properties/publication/type", keyword: "type", params: { type: "object" } }];
+                                                      if (data.ownedUntil !== void 0) {
+                                                        let data39 = data.ownedUntil;
+                                                        const _errs90 = errors;
+                                                        if (typeof data39 !== "string" && data39 !== null) {
+                                                          validate12.errors = [{ instancePath: instancePath + "/ownedUntil", schemaPath: "#/properties/ownedUntil/type", keyword: "type", params: { type: "string" } }];
                                                           return false;
                                                         }
-                                                        if (errors === _errs74) {
-                                                          if (data32 && typeof data32 == "object" && !Array.isArray(data32)) {
-                                                            let missing4;
-                                                            if (data32.plan === void 0 && (missing4 = "plan") || data32.commitMessage === void 0 && (missing4 = "commitMessage") || data32.commitDateSeconds === void 0 && (missing4 = "commitDateSeconds") || data32.pullTitle === void 0 && (missing4 = "pullTitle") || data32.pullBody === void 0 && (missing4 = "pullBody") || data32.comment === void 0 && (missing4 = "comment") || data32.actorId === void 0 && (missing4 = "actorId") || data32.actorLogin === void 0 && (missing4 = "actorLogin") || data32.treeOid === void 0 && (missing4 = "treeOid") || data32.changedFiles === void 0 && (missing4 = "changedFiles")) {
-                                                              validate12.errors = [{ instancePath: instancePath + "/publication", schemaPath: "#/properties/publication/required", keyword: "required", params: { missingProperty: missing4 } }];
+                                                        if (errors === _errs90) {
+                                                          if (typeof data39 === "string") {
+                                                            if (!pattern0.test(data39)) {
+                                                              validate12.errors = [{ instancePath: instancePath + "/ownedUntil", schemaPath: "#/properties/ownedUntil/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                               return false;
-                                                            } else {
-                                                              const _errs77 = errors;
-                                                              for (const key4 in data32) {
-                                                                if (!func2.call(schema13.properties.publication.properties, key4)) {
-                                                                  validate12.errors = [{ instancePath: instancePath + "/publication", schemaPath: "#/properties/publication/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key4 } }];
-                                                                  return false;
-                                                                  break;
-                                                                }
-                                                              }
-                                                              if (_errs77 === errors) {
-                                                                if (data32.plan !== void 0) {
-                                                                  let data33 = data32.plan;
-                                                                  const _errs78 = errors;
-                                                                  if (typeof data33 !== "string") {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/publication/plan", schemaPath: "#/properties/publication/properties/plan/type", keyword: "type", params: { type: "string" } }];
-                                                                    return false;
-                                                                  }
-                                                                  if (!(data33 === "code" || data33 === "findings" || data33 === "no-changes" || data33 === "notice")) {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/publication/plan", schemaPath: "#/properties/publication/properties/plan/enum", keyword: "enum", params: { allowedValues: schema13.properties.publication.properties.plan.enum } }];
-                                                                    return false;
-                                                                  }
-                                                                  var valid4 = _errs78 === errors;
-                                                                } else {
-                                                                  var valid4 = true;
-                                                                }
-                                                                if (valid4) {
-                                                                  if (data32.commitMessage !== void 0) {
-                                                                    const _errs80 = errors;
-                                                                    if (typeof data32.commitMessage !== "string") {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/commitMessage", schemaPath: "#/properties/publication/properties/commitMessage/type", keyword: "type", params: { type: "string" } }];
-                                                                      return false;
-                                                                    }
-                                                                    var valid4 = _errs80 === errors;
-                                                                  } else {
-                                                                    var valid4 = true;
-                                                                  }
-                                                                  if (valid4) {
-                                                                    if (data32.commitDateSeconds !== void 0) {
-                                                                      let data35 = data32.commitDateSeconds;
-                                                                      const _errs82 = errors;
-                                                                      if (!(typeof data35 == "number" && (!(data35 % 1) && !isNaN(data35)) && isFinite(data35))) {
-                                                                        validate12.errors = [{ instancePath: instancePath + "/publication/commitDateSeconds", schemaPath: "#/properties/publication/properties/commitDateSeconds/type", keyword: "type", params: { type: "integer" } }];
-                                                                        return false;
-                                                                      }
-                                                                      if (errors === _errs82) {
-                                                                        if (typeof data35 == "number" && isFinite(data35)) {
-                                                                          if (data35 > 9007199254740991 || isNaN(data35)) {
-                                                                            validate12.errors = [{ instancePath: instancePath + "/publication/commitDateSeconds", schemaPath: "#/properties/publication/properties/commitDateSeconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                            return false;
-                                                                          } else {
-                                                                            if (data35 < 0 || isNaN(data35)) {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/publication/commitDateSeconds", schemaPath: "#/properties/publication/properties/commitDateSeconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                              return false;
-                                                                            }
-                                                                          }
-                                                                        }
-                                                                      }
-                                                                      var valid4 = _errs82 === errors;
-                                                                    } else {
-                                                                      var valid4 = true;
-                                                                    }
-                                                                    if (valid4) {
-                                                                      if (data32.pullTitle !== void 0) {
-                                                                        const _errs84 = errors;
-                                                                        if (typeof data32.pullTitle !== "string") {
-                                                                          validate12.errors = [{ instancePath: instancePath + "/publication/pullTitle", schemaPath: "#/properties/publication/properties/pullTitle/type", keyword: "type", params: { type: "string" } }];
-                                                                          return false;
-                                                                        }
-                                                                        var valid4 = _errs84 === errors;
-                                                                      } else {
-                                                                        var valid4 = true;
-                                                                      }
-                                                                      if (valid4) {
-                                                                        if (data32.pullBody !== void 0) {
-                                                                          const _errs86 = errors;
-                                                                          if (typeof data32.pullBody !== "string") {
-                                                                            validate12.errors = [{ instancePath: instancePath + "/publication/pullBody", schemaPath: "#/properties/publication/properties/pullBody/type", keyword: "type", params: { type: "string" } }];
-                                                                            return false;
-                                                                          }
-                                                                          var valid4 = _errs86 === errors;
-                                                                        } else {
-                                                                          var valid4 = true;
-                                                                        }
-                                                                        if (valid4) {
-                                                                          if (data32.comment !== void 0) {
-                                                                            const _errs88 = errors;
-                                                                            if (typeof data32.comment !== "string") {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/publication/comment", schemaPath: "#/properties/publication/properties/comment/type", keyword: "type", params: { type: "string" } }];
-                                                                              return false;
-                                                                            }
-                                                                            var valid4 = _errs88 === errors;
-                                                                          } else {
-                                                                            var valid4 = true;
-                                                                          }
-                                                                          if (valid4) {
-                                                                            if (data32.actorId !== void 0) {
-                                                                              let data39 = data32.actorId;
-                                                                              const _errs90 = errors;
-                                                                              if (!(typeof data39 == "number" && (!(data39 % 1) && !isNaN(data39)) && isFinite(data39))) {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/publication/actorId", schemaPath: "#/properties/publication/properties/actorId/type", keyword: "type", params: { type: "integer" } }];
-                                                                                return false;
-                                                                              }
-                                                                              if (errors === _errs90) {
-                                                                                if (typeof data39 == "number" && isFinite(data39)) {
-                                                                                  if (data39 > 9007199254740991 || isNaN(data39)) {
-                                                                                    validate12.errors = [{ instancePath: instancePath + "/publication/actorId", schemaPath: "#/properties/publication/properties/actorId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                                    return false;
-                                                                                  } else {
-                                                                                    if (data39 < 0 || isNaN(data39)) {
-                                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/actorId", schemaPath: "#/properties/publication/properties/actorId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                                      return false;
-                                                                                    }
-                                                                                  }
-                                                                                }
-                                                                              }
-                                                                              var valid4 = _errs90 === errors;
-                                                                            } else {
-                                                                              var valid4 = true;
-                                                                            }
-                                                                            if (valid4) {
-                                                                              if (data32.actorLogin !== void 0) {
-                                                                                const _errs92 = errors;
-                                                                                if (typeof data32.actorLogin !== "string") {
-                                                                                  validate12.errors = [{ instancePath: instancePath + "/publication/actorLogin", schemaPath: "#/properties/publication/properties/actorLogin/type", keyword: "type", params: { type: "string" } }];
-                                                                                  return false;
-                                                                                }
-                                                                                var valid4 = _errs92 === errors;
-                                                                              } else {
-                                                                                var valid4 = true;
-                                                                              }
-                                                                              if (valid4) {
-                                                                                if (data32.treeOid !== void 0) {
-                                                                                  let data41 = data32.treeOid;
-                                                                                  const _errs94 = errors;
-                                                                                  if (typeof data41 !== "string" && data41 !== null) {
-                                                                                    validate12.errors = [{ instancePath: instancePath + "/publication/treeOid", schemaPath: "#/properties/publication/properties/treeOid/type", keyword: "type", params: { type: "string" } }];
-                                                                                    return false;
-                                                                                  }
-                                                                                  var valid4 = _errs94 === errors;
-                                                                                } else {
-                                                                                  var valid4 = true;
-                                                                                }
-                                                                                if (valid4) {
-                                                                                  if (data32.changedFiles !== void 0) {
-                                                                                    let data42 = data32.changedFiles;
-                                                                                    const _errs97 = errors;
-                                                                                    if (!(typeof data42 == "number" && (!(data42 % 1) && !isNaN(data42)) && isFinite(data42))) {
-                                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/changedFiles", schemaPath: "#/properties/publication/properties/changedFiles/type", keyword: "type", params: { type: "integer" } }];
-                                                                                      return false;
-                                                                                    }
-                                                                                    if (errors === _errs97) {
-                                                                                      if (typeof data42 == "number" && isFinite(data42)) {
-                                                                                        if (data42 > 9007199254740991 || isNaN(data42)) {
-                                                                                          validate12.errors = [{ instancePath: instancePath + "/publication/changedFiles", schemaPath: "#/properties/publication/properties/changedFiles/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                                          return false;
-                                                                                        } else {
-                                                                                          if (data42 < 0 || isNaN(data42)) {
-                                                                                            validate12.errors = [{ instancePath: instancePath + "/publication/changedFiles", schemaPath: "#/properties/publication/properties/changedFiles/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                                            return false;
-                                                                                          }
-                                                                                        }
-                                                                                      }
-                                                                                    }
-                                                                                    var valid4 = _errs97 === errors;
-                                                                                  } else {
-                                                                                    var valid4 = true;
-                                                                                  }
-                                                                                }
-                                                                              }
-                                                                            }
-                                                                          }
-                                                                        }
-                                                                      }
-                                                                    }
-                                                                  }
-                                                                }
-                                                              }
                                                             }
                                                           }
                                                         }
-                                                        var valid0 = _errs74 === errors;
+                                                        var valid0 = _errs90 === errors;
                                                       } else {
                                                         var valid0 = true;
                                                       }
                                                       if (valid0) {
-                                                        if (data.markers !== void 0) {
-                                                          let data43 = data.markers;
-                                                          const _errs99 = errors;
-                                                          if (errors === _errs99) {
-                                                            if (data43 && typeof data43 == "object" && !Array.isArray(data43)) {
-                                                              const _errs101 = errors;
-                                                              for (const key5 in data43) {
-                                                                if (!(key5 === "committed" || key5 === "pushed" || key5 === "pr_created" || key5 === "commented" || key5 === "label_removed" || key5 === "closed")) {
-                                                                  validate12.errors = [{ instancePath: instancePath + "/markers", schemaPath: "#/properties/markers/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key5 } }];
-                                                                  return false;
-                                                                  break;
-                                                                }
-                                                              }
-                                                              if (_errs101 === errors) {
-                                                                if (data43.committed !== void 0) {
-                                                                  const _errs102 = errors;
-                                                                  if (typeof data43.committed !== "string") {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/markers/committed", schemaPath: "#/properties/markers/properties/committed/type", keyword: "type", params: { type: "string" } }];
+                                                        if (data.publication !== void 0) {
+                                                          let data40 = data.publication;
+                                                          const _errs93 = errors;
+                                                          if (!(data40 && typeof data40 == "object" && !Array.isArray(data40)) && data40 !== null) {
+                                                            validate12.errors = [{ instancePath: instancePath + "/publication", schemaPath: "#/properties/publication/type", keyword: "type", params: { type: "object" } }];
+                                                            return false;
+                                                          }
+                                                          if (errors === _errs93) {
+                                                            if (data40 && typeof data40 == "object" && !Array.isArray(data40)) {
+                                                              let missing6;
+                                                              if (data40.plan === void 0 && (missing6 = "plan") || data40.commitMessage === void 0 && (missing6 = "commitMessage") || data40.commitDateSeconds === void 0 && (missing6 = "commitDateSeconds") || data40.pullTitle === void 0 && (missing6 = "pullTitle") || data40.pullBody === void 0 && (missing6 = "pullBody") || data40.comment === void 0 && (missing6 = "comment") || data40.actorId === void 0 && (missing6 = "actorId") || data40.actorLogin === void 0 && (missing6 = "actorLogin") || data40.treeOid === void 0 && (missing6 = "treeOid") || data40.changedFiles === void 0 && (missing6 = "changedFiles")) {
+                                                                validate12.errors = [{ instancePath: instancePath + "/publication", schemaPath: "#/properties/publication/required", keyword: "required", params: { missingProperty: missing6 } }];
+                                                                return false;
+                                                              } else {
+                                                                const _errs96 = errors;
+                                                                for (const key6 in data40) {
+                                                                  if (!func2.call(schema13.properties.publication.properties, key6)) {
+                                                                    validate12.errors = [{ instancePath: instancePath + "/publication", schemaPath: "#/properties/publication/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key6 } }];
                                                                     return false;
+                                                                    break;
                                                                   }
-                                                                  var valid5 = _errs102 === errors;
-                                                                } else {
-                                                                  var valid5 = true;
                                                                 }
-                                                                if (valid5) {
-                                                                  if (data43.pushed !== void 0) {
-                                                                    const _errs104 = errors;
-                                                                    if (typeof data43.pushed !== "string") {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/markers/pushed", schemaPath: "#/properties/markers/properties/pushed/type", keyword: "type", params: { type: "string" } }];
+                                                                if (_errs96 === errors) {
+                                                                  if (data40.plan !== void 0) {
+                                                                    let data41 = data40.plan;
+                                                                    const _errs97 = errors;
+                                                                    if (typeof data41 !== "string") {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/plan", schemaPath: "#/properties/publication/properties/plan/type", keyword: "type", params: { type: "string" } }];
                                                                       return false;
                                                                     }
-                                                                    var valid5 = _errs104 === errors;
+                                                                    if (!(data41 === "code" || data41 === "findings" || data41 === "no-changes" || data41 === "notice")) {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/plan", schemaPath: "#/properties/publication/properties/plan/enum", keyword: "enum", params: { allowedValues: schema13.properties.publication.properties.plan.enum } }];
+                                                                      return false;
+                                                                    }
+                                                                    var valid9 = _errs97 === errors;
                                                                   } else {
-                                                                    var valid5 = true;
+                                                                    var valid9 = true;
                                                                   }
-                                                                  if (valid5) {
-                                                                    if (data43.pr_created !== void 0) {
-                                                                      const _errs106 = errors;
-                                                                      if (typeof data43.pr_created !== "string") {
-                                                                        validate12.errors = [{ instancePath: instancePath + "/markers/pr_created", schemaPath: "#/properties/markers/properties/pr_created/type", keyword: "type", params: { type: "string" } }];
+                                                                  if (valid9) {
+                                                                    if (data40.commitMessage !== void 0) {
+                                                                      const _errs99 = errors;
+                                                                      if (typeof data40.commitMessage !== "string") {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/publication/commitMessage", schemaPath: "#/properties/publication/properties/commitMessage/type", keyword: "type", params: { type: "string" } }];
                                                                         return false;
                                                                       }
-                                                                      var valid5 = _errs106 === errors;
+                                                                      var valid9 = _errs99 === errors;
                                                                     } else {
-                                                                      var valid5 = true;
+                                                                      var valid9 = true;
                                                                     }
-                                                                    if (valid5) {
-                                                                      if (data43.commented !== void 0) {
-                                                                        const _errs108 = errors;
-                                                                        if (typeof data43.commented !== "string") {
-                                                                          validate12.errors = [{ instancePath: instancePath + "/markers/commented", schemaPath: "#/properties/markers/properties/commented/type", keyword: "type", params: { type: "string" } }];
+                                                                    if (valid9) {
+                                                                      if (data40.commitDateSeconds !== void 0) {
+                                                                        let data43 = data40.commitDateSeconds;
+                                                                        const _errs101 = errors;
+                                                                        if (!(typeof data43 == "number" && (!(data43 % 1) && !isNaN(data43)) && isFinite(data43))) {
+                                                                          validate12.errors = [{ instancePath: instancePath + "/publication/commitDateSeconds", schemaPath: "#/properties/publication/properties/commitDateSeconds/type", keyword: "type", params: { type: "integer" } }];
                                                                           return false;
                                                                         }
-                                                                        var valid5 = _errs108 === errors;
+                                                                        if (errors === _errs101) {
+                                                                          if (typeof data43 == "number" && isFinite(data43)) {
+                                                                            if (data43 > 9007199254740991 || isNaN(data43)) {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/publication/commitDateSeconds", schemaPath: "#/properties/publication/properties/commitDateSeconds/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                              return false;
+                                                                            } else {
+                                                                              if (data43 < 0 || isNaN(data43)) {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/publication/commitDateSeconds", schemaPath: "#/properties/publication/properties/commitDateSeconds/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                return false;
+                                                                              }
+                                                                            }
+                                                                          }
+                                                                        }
+                                                                        var valid9 = _errs101 === errors;
                                                                       } else {
-                                                                        var valid5 = true;
+                                                                        var valid9 = true;
                                                                       }
-                                                                      if (valid5) {
-                                                                        if (data43.label_removed !== void 0) {
-                                                                          const _errs110 = errors;
-                                                                          if (typeof data43.label_removed !== "string") {
-                                                                            validate12.errors = [{ instancePath: instancePath + "/markers/label_removed", schemaPath: "#/properties/markers/properties/label_removed/type", keyword: "type", params: { type: "string" } }];
+                                                                      if (valid9) {
+                                                                        if (data40.pullTitle !== void 0) {
+                                                                          const _errs103 = errors;
+                                                                          if (typeof data40.pullTitle !== "string") {
+                                                                            validate12.errors = [{ instancePath: instancePath + "/publication/pullTitle", schemaPath: "#/properties/publication/properties/pullTitle/type", keyword: "type", params: { type: "string" } }];
                                                                             return false;
                                                                           }
-                                                                          var valid5 = _errs110 === errors;
+                                                                          var valid9 = _errs103 === errors;
                                                                         } else {
-                                                                          var valid5 = true;
+                                                                          var valid9 = true;
                                                                         }
-                                                                        if (valid5) {
-                                                                          if (data43.closed !== void 0) {
-                                                                            const _errs112 = errors;
-                                                                            if (typeof data43.closed !== "string") {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/markers/closed", schemaPath: "#/properties/markers/properties/closed/type", keyword: "type", params: { type: "string" } }];
+                                                                        if (valid9) {
+                                                                          if (data40.pullBody !== void 0) {
+                                                                            const _errs105 = errors;
+                                                                            if (typeof data40.pullBody !== "string") {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/publication/pullBody", schemaPath: "#/properties/publication/properties/pullBody/type", keyword: "type", params: { type: "string" } }];
                                                                               return false;
                                                                             }
-                                                                            var valid5 = _errs112 === errors;
+                                                                            var valid9 = _errs105 === errors;
                                                                           } else {
-                                                                            var valid5 = true;
+                                                                            var valid9 = true;
+                                                                          }
+                                                                          if (valid9) {
+                                                                            if (data40.comment !== void 0) {
+                                                                              const _errs107 = errors;
+                                                                              if (typeof data40.comment !== "string") {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/publication/comment", schemaPath: "#/properties/publication/properties/comment/type", keyword: "type", params: { type: "string" } }];
+                                                                                return false;
+                                                                              }
+                                                                              var valid9 = _errs107 === errors;
+                                                                            } else {
+                                                                              var valid9 = true;
+                                                                            }
+                                                                            if (valid9) {
+                                                                              if (data40.actorId !== void 0) {
+                                                                                let data47 = data40.actorId;
+                                                                                const _errs109 = errors;
+                                                                                if (!(typeof data47 == "number" && (!(data47 % 1) && !isNaN(data47)) && isFinite(data47))) {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/publication/actorId", schemaPath: "#/properties/publication/properties/actorId/type", keyword: "type", params: { type: "integer" } }];
+                                                                                  return false;
+                                                                                }
+                                                                                if (errors === _errs109) {
+                                                                                  if (typeof data47 == "number" && isFinite(data47)) {
+                                                                                    if (data47 > 9007199254740991 || isNaN(data47)) {
+                                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/actorId", schemaPath: "#/properties/publication/properties/actorId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                                      return false;
+                                                                                    } else {
+                                                                                      if (data47 < 0 || isNaN(data47)) {
+                                                                                        validate12.errors = [{ instancePath: instancePath + "/publication/actorId", schemaPath: "#/properties/publication/properties/actorId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                        return false;
+                                                                                      }
+                                                                                    }
+                                                                                  }
+                                                                                }
+                                                                                var valid9 = _errs109 === errors;
+                                                                              } else {
+                                                                                var valid9 = true;
+                                                                              }
+                                                                              if (valid9) {
+                                                                                if (data40.actorLogin !== void 0) {
+                                                                                  const _errs111 = errors;
+                                                                                  if (typeof data40.actorLogin !== "string") {
+                                                                                    validate12.errors = [{ instancePath: instancePath + "/publication/actorLogin", schemaPath: "#/properties/publication/properties/actorLogin/type", keyword: "type", params: { type: "string" } }];
+                                                                                    return false;
+                                                                                  }
+                                                                                  var valid9 = _errs111 === errors;
+                                                                                } else {
+                                                                                  var valid9 = true;
+                                                                                }
+                                                                                if (valid9) {
+                                                                                  if (data40.treeOid !== void 0) {
+                                                                                    let data49 = data40.treeOid;
+                                                                                    const _errs113 = errors;
+                                                                                    if (typeof data49 !== "string" && data49 !== null) {
+                                                                                      validate12.errors = [{ instancePath: instancePath + "/publication/treeOid", schemaPath: "#/properties/publication/properties/treeOid/type", keyword: "type", params: { type: "string" } }];
+                                                                                      return false;
+                                                                                    }
+                                                                                    var valid9 = _errs113 === errors;
+                                                                                  } else {
+                                                                                    var valid9 = true;
+                                                                                  }
+                                                                                  if (valid9) {
+                                                                                    if (data40.changedFiles !== void 0) {
+                                                                                      let data50 = data40.changedFiles;
+                                                                                      const _errs116 = errors;
+                                                                                      if (!(typeof data50 == "number" && (!(data50 % 1) && !isNaN(data50)) && isFinite(data50))) {
+                                                                                        validate12.errors = [{ instancePath: instancePath + "/publication/changedFiles", schemaPath: "#/properties/publication/properties/changedFiles/type", keyword: "type", params: { type: "integer" } }];
+                                                                                        return false;
+                                                                                      }
+                                                                                      if (errors === _errs116) {
+                                                                                        if (typeof data50 == "number" && isFinite(data50)) {
+                                                                                          if (data50 > 9007199254740991 || isNaN(data50)) {
+                                                                                            validate12.errors = [{ instancePath: instancePath + "/publication/changedFiles", schemaPath: "#/properties/publication/properties/changedFiles/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                                            return false;
+                                                                                          } else {
+                                                                                            if (data50 < 0 || isNaN(data50)) {
+                                                                                              validate12.errors = [{ instancePath: instancePath + "/publication/changedFiles", schemaPath: "#/properties/publication/properties/changedFiles/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                              return false;
+                                                                                            }
+                                                                                          }
+                                                                                        }
+                                                                                      }
+                                                                                      var valid9 = _errs116 === errors;
+                                                                                    } else {
+                                                                                      var valid9 = true;
+                                                                                    }
+                                                                                  }
+                                                                                }
+                                                                              }
+                                                                            }
                                                                           }
                                                                         }
                                                                       }
@@ -2574,140 +2629,91 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                   }
                                                                 }
                                                               }
-                                                            } else {
-                                                              validate12.errors = [{ instancePath: instancePath + "/markers", schemaPath: "#/properties/markers/type", keyword: "type", params: { type: "object" } }];
-                                                              return false;
                                                             }
                                                           }
-                                                          var valid0 = _errs99 === errors;
+                                                          var valid0 = _errs93 === errors;
                                                         } else {
                                                           var valid0 = true;
                                                         }
                                                         if (valid0) {
-                                                          if (data.intent !== void 0) {
-                                                            let data50 = data.intent;
-                                                            const _errs114 = errors;
-                                                            if (!(data50 && typeof data50 == "object" && !Array.isArray(data50)) && data50 !== null) {
-                                                              validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/type", keyword: "type", params: { type: "object" } }];
-                                                              return false;
-                                                            }
-                                                            if (errors === _errs114) {
-                                                              if (data50 && typeof data50 == "object" && !Array.isArray(data50)) {
-                                                                let missing5;
-                                                                if (data50.stage === void 0 && (missing5 = "stage") || data50.attempt === void 0 && (missing5 = "attempt") || data50.serverTime === void 0 && (missing5 = "serverTime") || data50.deadlineAt === void 0 && (missing5 = "deadlineAt") || data50.bootId === void 0 && (missing5 = "bootId") || data50.answered === void 0 && (missing5 = "answered")) {
-                                                                  validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/required", keyword: "required", params: { missingProperty: missing5 } }];
-                                                                  return false;
-                                                                } else {
-                                                                  const _errs117 = errors;
-                                                                  for (const key6 in data50) {
-                                                                    if (!(key6 === "stage" || key6 === "attempt" || key6 === "serverTime" || key6 === "deadlineAt" || key6 === "bootId" || key6 === "answered")) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key6 } }];
-                                                                      return false;
-                                                                      break;
-                                                                    }
+                                                          if (data.markers !== void 0) {
+                                                            let data51 = data.markers;
+                                                            const _errs118 = errors;
+                                                            if (errors === _errs118) {
+                                                              if (data51 && typeof data51 == "object" && !Array.isArray(data51)) {
+                                                                const _errs120 = errors;
+                                                                for (const key7 in data51) {
+                                                                  if (!(key7 === "committed" || key7 === "pushed" || key7 === "pr_created" || key7 === "commented" || key7 === "label_removed" || key7 === "closed")) {
+                                                                    validate12.errors = [{ instancePath: instancePath + "/markers", schemaPath: "#/properties/markers/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key7 } }];
+                                                                    return false;
+                                                                    break;
                                                                   }
-                                                                  if (_errs117 === errors) {
-                                                                    if (data50.stage !== void 0) {
-                                                                      let data51 = data50.stage;
-                                                                      const _errs118 = errors;
-                                                                      if (typeof data51 !== "string") {
-                                                                        validate12.errors = [{ instancePath: instancePath + "/intent/stage", schemaPath: "#/properties/intent/properties/stage/type", keyword: "type", params: { type: "string" } }];
-                                                                        return false;
-                                                                      }
-                                                                      if (!(data51 === "committed" || data51 === "pushed" || data51 === "pr_created" || data51 === "commented" || data51 === "label_removed" || data51 === "closed")) {
-                                                                        validate12.errors = [{ instancePath: instancePath + "/intent/stage", schemaPath: "#/properties/intent/properties/stage/enum", keyword: "enum", params: { allowedValues: schema13.properties.intent.properties.stage.enum } }];
-                                                                        return false;
-                                                                      }
-                                                                      var valid6 = _errs118 === errors;
-                                                                    } else {
-                                                                      var valid6 = true;
+                                                                }
+                                                                if (_errs120 === errors) {
+                                                                  if (data51.committed !== void 0) {
+                                                                    const _errs121 = errors;
+                                                                    if (typeof data51.committed !== "string") {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/markers/committed", schemaPath: "#/properties/markers/properties/committed/type", keyword: "type", params: { type: "string" } }];
+                                                                      return false;
                                                                     }
-                                                                    if (valid6) {
-                                                                      if (data50.attempt !== void 0) {
-                                                                        let data52 = data50.attempt;
-                                                                        const _errs120 = errors;
-                                                                        if (!(typeof data52 == "number" && (!(data52 % 1) && !isNaN(data52)) && isFinite(data52))) {
-                                                                          validate12.errors = [{ instancePath: instancePath + "/intent/attempt", schemaPath: "#/properties/intent/properties/attempt/type", keyword: "type", params: { type: "integer" } }];
+                                                                    var valid10 = _errs121 === errors;
+                                                                  } else {
+                                                                    var valid10 = true;
+                                                                  }
+                                                                  if (valid10) {
+                                                                    if (data51.pushed !== void 0) {
+                                                                      const _errs123 = errors;
+                                                                      if (typeof data51.pushed !== "string") {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/markers/pushed", schemaPath: "#/properties/markers/properties/pushed/type", keyword: "type", params: { type: "string" } }];
+                                                                        return false;
+                                                                      }
+                                                                      var valid10 = _errs123 === errors;
+                                                                    } else {
+                                                                      var valid10 = true;
+                                                                    }
+                                                                    if (valid10) {
+                                                                      if (data51.pr_created !== void 0) {
+                                                                        const _errs125 = errors;
+                                                                        if (typeof data51.pr_created !== "string") {
+                                                                          validate12.errors = [{ instancePath: instancePath + "/markers/pr_created", schemaPath: "#/properties/markers/properties/pr_created/type", keyword: "type", params: { type: "string" } }];
                                                                           return false;
                                                                         }
-                                                                        if (errors === _errs120) {
-                                                                          if (typeof data52 == "number" && isFinite(data52)) {
-                                                                            if (data52 > 9007199254740991 || isNaN(data52)) {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/intent/attempt", schemaPath: "#/properties/intent/properties/attempt/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                              return false;
-                                                                            } else {
-                                                                              if (data52 < 0 || isNaN(data52)) {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/intent/attempt", schemaPath: "#/properties/intent/properties/attempt/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                                return false;
-                                                                              }
-                                                                            }
-                                                                          }
-                                                                        }
-                                                                        var valid6 = _errs120 === errors;
+                                                                        var valid10 = _errs125 === errors;
                                                                       } else {
-                                                                        var valid6 = true;
+                                                                        var valid10 = true;
                                                                       }
-                                                                      if (valid6) {
-                                                                        if (data50.serverTime !== void 0) {
-                                                                          let data53 = data50.serverTime;
-                                                                          const _errs122 = errors;
-                                                                          if (errors === _errs122) {
-                                                                            if (typeof data53 === "string") {
-                                                                              if (!pattern0.test(data53)) {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/intent/serverTime", schemaPath: "#/properties/intent/properties/serverTime/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
-                                                                                return false;
-                                                                              }
-                                                                            } else {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/intent/serverTime", schemaPath: "#/properties/intent/properties/serverTime/type", keyword: "type", params: { type: "string" } }];
+                                                                      if (valid10) {
+                                                                        if (data51.commented !== void 0) {
+                                                                          const _errs127 = errors;
+                                                                          if (typeof data51.commented !== "string") {
+                                                                            validate12.errors = [{ instancePath: instancePath + "/markers/commented", schemaPath: "#/properties/markers/properties/commented/type", keyword: "type", params: { type: "string" } }];
+                                                                            return false;
+                                                                          }
+                                                                          var valid10 = _errs127 === errors;
+                                                                        } else {
+                                                                          var valid10 = true;
+                                                                        }
+                                                                        if (valid10) {
+                                                                          if (data51.label_removed !== void 0) {
+                                                                            const _errs129 = errors;
+                                                                            if (typeof data51.label_removed !== "string") {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/markers/label_removed", schemaPath: "#/properties/markers/properties/label_removed/type", keyword: "type", params: { type: "string" } }];
                                                                               return false;
                                                                             }
-                                                                          }
-                                                                          var valid6 = _errs122 === errors;
-                                                                        } else {
-                                                                          var valid6 = true;
-                                                                        }
-                                                                        if (valid6) {
-                                                                          if (data50.deadlineAt !== void 0) {
-                                                                            let data54 = data50.deadlineAt;
-                                                                            const _errs124 = errors;
-                                                                            if (errors === _errs124) {
-                                                                              if (typeof data54 === "string") {
-                                                                                if (!pattern0.test(data54)) {
-                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/deadlineAt", schemaPath: "#/properties/intent/properties/deadlineAt/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
-                                                                                  return false;
-                                                                                }
-                                                                              } else {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/intent/deadlineAt", schemaPath: "#/properties/intent/properties/deadlineAt/type", keyword: "type", params: { type: "string" } }];
-                                                                                return false;
-                                                                              }
-                                                                            }
-                                                                            var valid6 = _errs124 === errors;
+                                                                            var valid10 = _errs129 === errors;
                                                                           } else {
-                                                                            var valid6 = true;
+                                                                            var valid10 = true;
                                                                           }
-                                                                          if (valid6) {
-                                                                            if (data50.bootId !== void 0) {
-                                                                              const _errs126 = errors;
-                                                                              if (typeof data50.bootId !== "string") {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/intent/bootId", schemaPath: "#/properties/intent/properties/bootId/type", keyword: "type", params: { type: "string" } }];
+                                                                          if (valid10) {
+                                                                            if (data51.closed !== void 0) {
+                                                                              const _errs131 = errors;
+                                                                              if (typeof data51.closed !== "string") {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/markers/closed", schemaPath: "#/properties/markers/properties/closed/type", keyword: "type", params: { type: "string" } }];
                                                                                 return false;
                                                                               }
-                                                                              var valid6 = _errs126 === errors;
+                                                                              var valid10 = _errs131 === errors;
                                                                             } else {
-                                                                              var valid6 = true;
-                                                                            }
-                                                                            if (valid6) {
-                                                                              if (data50.answered !== void 0) {
-                                                                                let data56 = data50.answered;
-                                                                                const _errs128 = errors;
-                                                                                if (typeof data56 !== "string" && data56 !== null) {
-                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/answered", schemaPath: "#/properties/intent/properties/answered/type", keyword: "type", params: { type: "string" } }];
-                                                                                  return false;
-                                                                                }
-                                                                                var valid6 = _errs128 === errors;
-                                                                              } else {
-                                                                                var valid6 = true;
-                                                                              }
+                                                                              var valid10 = true;
                                                                             }
                                                                           }
                                                                         }
@@ -2715,499 +2721,641 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                     }
                                                                   }
                                                                 }
+                                                              } else {
+                                                                validate12.errors = [{ instancePath: instancePath + "/markers", schemaPath: "#/properties/markers/type", keyword: "type", params: { type: "object" } }];
+                                                                return false;
                                                               }
                                                             }
-                                                            var valid0 = _errs114 === errors;
+                                                            var valid0 = _errs118 === errors;
                                                           } else {
                                                             var valid0 = true;
                                                           }
                                                           if (valid0) {
-                                                            if (data.notBefore !== void 0) {
-                                                              let data57 = data.notBefore;
-                                                              const _errs131 = errors;
-                                                              if (typeof data57 !== "string" && data57 !== null) {
-                                                                validate12.errors = [{ instancePath: instancePath + "/notBefore", schemaPath: "#/properties/notBefore/type", keyword: "type", params: { type: "string" } }];
+                                                            if (data.intent !== void 0) {
+                                                              let data58 = data.intent;
+                                                              const _errs133 = errors;
+                                                              if (!(data58 && typeof data58 == "object" && !Array.isArray(data58)) && data58 !== null) {
+                                                                validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/type", keyword: "type", params: { type: "object" } }];
                                                                 return false;
                                                               }
-                                                              if (errors === _errs131) {
-                                                                if (typeof data57 === "string") {
-                                                                  if (!pattern0.test(data57)) {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/notBefore", schemaPath: "#/properties/notBefore/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                              if (errors === _errs133) {
+                                                                if (data58 && typeof data58 == "object" && !Array.isArray(data58)) {
+                                                                  let missing7;
+                                                                  if (data58.stage === void 0 && (missing7 = "stage") || data58.attempt === void 0 && (missing7 = "attempt") || data58.serverTime === void 0 && (missing7 = "serverTime") || data58.deadlineAt === void 0 && (missing7 = "deadlineAt") || data58.bootId === void 0 && (missing7 = "bootId") || data58.answered === void 0 && (missing7 = "answered")) {
+                                                                    validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/required", keyword: "required", params: { missingProperty: missing7 } }];
                                                                     return false;
+                                                                  } else {
+                                                                    const _errs136 = errors;
+                                                                    for (const key8 in data58) {
+                                                                      if (!(key8 === "stage" || key8 === "attempt" || key8 === "serverTime" || key8 === "deadlineAt" || key8 === "bootId" || key8 === "answered")) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/intent", schemaPath: "#/properties/intent/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key8 } }];
+                                                                        return false;
+                                                                        break;
+                                                                      }
+                                                                    }
+                                                                    if (_errs136 === errors) {
+                                                                      if (data58.stage !== void 0) {
+                                                                        let data59 = data58.stage;
+                                                                        const _errs137 = errors;
+                                                                        if (typeof data59 !== "string") {
+                                                                          validate12.errors = [{ instancePath: instancePath + "/intent/stage", schemaPath: "#/properties/intent/properties/stage/type", keyword: "type", params: { type: "string" } }];
+                                                                          return false;
+                                                                        }
+                                                                        if (!(data59 === "committed" || data59 === "pushed" || data59 === "pr_created" || data59 === "commented" || data59 === "label_removed" || data59 === "closed")) {
+                                                                          validate12.errors = [{ instancePath: instancePath + "/intent/stage", schemaPath: "#/properties/intent/properties/stage/enum", keyword: "enum", params: { allowedValues: schema13.properties.intent.properties.stage.enum } }];
+                                                                          return false;
+                                                                        }
+                                                                        var valid11 = _errs137 === errors;
+                                                                      } else {
+                                                                        var valid11 = true;
+                                                                      }
+                                                                      if (valid11) {
+                                                                        if (data58.attempt !== void 0) {
+                                                                          let data60 = data58.attempt;
+                                                                          const _errs139 = errors;
+                                                                          if (!(typeof data60 == "number" && (!(data60 % 1) && !isNaN(data60)) && isFinite(data60))) {
+                                                                            validate12.errors = [{ instancePath: instancePath + "/intent/attempt", schemaPath: "#/properties/intent/properties/attempt/type", keyword: "type", params: { type: "integer" } }];
+                                                                            return false;
+                                                                          }
+                                                                          if (errors === _errs139) {
+                                                                            if (typeof data60 == "number" && isFinite(data60)) {
+                                                                              if (data60 > 9007199254740991 || isNaN(data60)) {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/intent/attempt", schemaPath: "#/properties/intent/properties/attempt/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                                return false;
+                                                                              } else {
+                                                                                if (data60 < 0 || isNaN(data60)) {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/attempt", schemaPath: "#/properties/intent/properties/attempt/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                  return false;
+                                                                                }
+                                                                              }
+                                                                            }
+                                                                          }
+                                                                          var valid11 = _errs139 === errors;
+                                                                        } else {
+                                                                          var valid11 = true;
+                                                                        }
+                                                                        if (valid11) {
+                                                                          if (data58.serverTime !== void 0) {
+                                                                            let data61 = data58.serverTime;
+                                                                            const _errs141 = errors;
+                                                                            if (errors === _errs141) {
+                                                                              if (typeof data61 === "string") {
+                                                                                if (!pattern0.test(data61)) {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/serverTime", schemaPath: "#/properties/intent/properties/serverTime/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                                                  return false;
+                                                                                }
+                                                                              } else {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/intent/serverTime", schemaPath: "#/properties/intent/properties/serverTime/type", keyword: "type", params: { type: "string" } }];
+                                                                                return false;
+                                                                              }
+                                                                            }
+                                                                            var valid11 = _errs141 === errors;
+                                                                          } else {
+                                                                            var valid11 = true;
+                                                                          }
+                                                                          if (valid11) {
+                                                                            if (data58.deadlineAt !== void 0) {
+                                                                              let data62 = data58.deadlineAt;
+                                                                              const _errs143 = errors;
+                                                                              if (errors === _errs143) {
+                                                                                if (typeof data62 === "string") {
+                                                                                  if (!pattern0.test(data62)) {
+                                                                                    validate12.errors = [{ instancePath: instancePath + "/intent/deadlineAt", schemaPath: "#/properties/intent/properties/deadlineAt/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                                                    return false;
+                                                                                  }
+                                                                                } else {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/deadlineAt", schemaPath: "#/properties/intent/properties/deadlineAt/type", keyword: "type", params: { type: "string" } }];
+                                                                                  return false;
+                                                                                }
+                                                                              }
+                                                                              var valid11 = _errs143 === errors;
+                                                                            } else {
+                                                                              var valid11 = true;
+                                                                            }
+                                                                            if (valid11) {
+                                                                              if (data58.bootId !== void 0) {
+                                                                                const _errs145 = errors;
+                                                                                if (typeof data58.bootId !== "string") {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/intent/bootId", schemaPath: "#/properties/intent/properties/bootId/type", keyword: "type", params: { type: "string" } }];
+                                                                                  return false;
+                                                                                }
+                                                                                var valid11 = _errs145 === errors;
+                                                                              } else {
+                                                                                var valid11 = true;
+                                                                              }
+                                                                              if (valid11) {
+                                                                                if (data58.answered !== void 0) {
+                                                                                  let data64 = data58.answered;
+                                                                                  const _errs147 = errors;
+                                                                                  if (typeof data64 !== "string" && data64 !== null) {
+                                                                                    validate12.errors = [{ instancePath: instancePath + "/intent/answered", schemaPath: "#/properties/intent/properties/answered/type", keyword: "type", params: { type: "string" } }];
+                                                                                    return false;
+                                                                                  }
+                                                                                  var valid11 = _errs147 === errors;
+                                                                                } else {
+                                                                                  var valid11 = true;
+                                                                                }
+                                                                              }
+                                                                            }
+                                                                          }
+                                                                        }
+                                                                      }
+                                                                    }
                                                                   }
                                                                 }
                                                               }
-                                                              var valid0 = _errs131 === errors;
+                                                              var valid0 = _errs133 === errors;
                                                             } else {
                                                               var valid0 = true;
                                                             }
                                                             if (valid0) {
-                                                              if (data.trouble !== void 0) {
-                                                                let data58 = data.trouble;
-                                                                const _errs134 = errors;
-                                                                if (!(data58 && typeof data58 == "object" && !Array.isArray(data58)) && data58 !== null) {
-                                                                  validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/type", keyword: "type", params: { type: "object" } }];
+                                                              if (data.notBefore !== void 0) {
+                                                                let data65 = data.notBefore;
+                                                                const _errs150 = errors;
+                                                                if (typeof data65 !== "string" && data65 !== null) {
+                                                                  validate12.errors = [{ instancePath: instancePath + "/notBefore", schemaPath: "#/properties/notBefore/type", keyword: "type", params: { type: "string" } }];
                                                                   return false;
                                                                 }
-                                                                if (errors === _errs134) {
-                                                                  if (data58 && typeof data58 == "object" && !Array.isArray(data58)) {
-                                                                    let missing6;
-                                                                    if (data58.count === void 0 && (missing6 = "count") || data58.since === void 0 && (missing6 = "since")) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/required", keyword: "required", params: { missingProperty: missing6 } }];
+                                                                if (errors === _errs150) {
+                                                                  if (typeof data65 === "string") {
+                                                                    if (!pattern0.test(data65)) {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/notBefore", schemaPath: "#/properties/notBefore/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                       return false;
-                                                                    } else {
-                                                                      const _errs137 = errors;
-                                                                      for (const key7 in data58) {
-                                                                        if (!(key7 === "count" || key7 === "since")) {
-                                                                          validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key7 } }];
-                                                                          return false;
-                                                                          break;
-                                                                        }
-                                                                      }
-                                                                      if (_errs137 === errors) {
-                                                                        if (data58.count !== void 0) {
-                                                                          let data59 = data58.count;
-                                                                          const _errs138 = errors;
-                                                                          if (!(typeof data59 == "number" && (!(data59 % 1) && !isNaN(data59)) && isFinite(data59))) {
-                                                                            validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/type", keyword: "type", params: { type: "integer" } }];
-                                                                            return false;
-                                                                          }
-                                                                          if (errors === _errs138) {
-                                                                            if (typeof data59 == "number" && isFinite(data59)) {
-                                                                              if (data59 > 9007199254740991 || isNaN(data59)) {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                                return false;
-                                                                              } else {
-                                                                                if (data59 < 0 || isNaN(data59)) {
-                                                                                  validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                                  return false;
-                                                                                }
-                                                                              }
-                                                                            }
-                                                                          }
-                                                                          var valid7 = _errs138 === errors;
-                                                                        } else {
-                                                                          var valid7 = true;
-                                                                        }
-                                                                        if (valid7) {
-                                                                          if (data58.since !== void 0) {
-                                                                            let data60 = data58.since;
-                                                                            const _errs140 = errors;
-                                                                            if (errors === _errs140) {
-                                                                              if (typeof data60 === "string") {
-                                                                                if (!pattern0.test(data60)) {
-                                                                                  validate12.errors = [{ instancePath: instancePath + "/trouble/since", schemaPath: "#/properties/trouble/properties/since/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
-                                                                                  return false;
-                                                                                }
-                                                                              } else {
-                                                                                validate12.errors = [{ instancePath: instancePath + "/trouble/since", schemaPath: "#/properties/trouble/properties/since/type", keyword: "type", params: { type: "string" } }];
-                                                                                return false;
-                                                                              }
-                                                                            }
-                                                                            var valid7 = _errs140 === errors;
-                                                                          } else {
-                                                                            var valid7 = true;
-                                                                          }
-                                                                        }
-                                                                      }
                                                                     }
                                                                   }
                                                                 }
-                                                                var valid0 = _errs134 === errors;
+                                                                var valid0 = _errs150 === errors;
                                                               } else {
                                                                 var valid0 = true;
                                                               }
                                                               if (valid0) {
-                                                                if (data.outcome !== void 0) {
-                                                                  let data61 = data.outcome;
-                                                                  const _errs142 = errors;
-                                                                  if (!(data61 && typeof data61 == "object" && !Array.isArray(data61)) && data61 !== null) {
-                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/type", keyword: "type", params: { type: "object" } }];
+                                                                if (data.trouble !== void 0) {
+                                                                  let data66 = data.trouble;
+                                                                  const _errs153 = errors;
+                                                                  if (!(data66 && typeof data66 == "object" && !Array.isArray(data66)) && data66 !== null) {
+                                                                    validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/type", keyword: "type", params: { type: "object" } }];
                                                                     return false;
                                                                   }
-                                                                  if (errors === _errs142) {
-                                                                    if (data61 && typeof data61 == "object" && !Array.isArray(data61)) {
-                                                                      let missing7;
-                                                                      if (data61.on === void 0 && (missing7 = "on") || data61.at === void 0 && (missing7 = "at")) {
-                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/required", keyword: "required", params: { missingProperty: missing7 } }];
+                                                                  if (errors === _errs153) {
+                                                                    if (data66 && typeof data66 == "object" && !Array.isArray(data66)) {
+                                                                      let missing8;
+                                                                      if (data66.count === void 0 && (missing8 = "count") || data66.since === void 0 && (missing8 = "since")) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/required", keyword: "required", params: { missingProperty: missing8 } }];
                                                                         return false;
                                                                       } else {
-                                                                        const _errs145 = errors;
-                                                                        for (const key8 in data61) {
-                                                                          if (!func2.call(schema13.properties.outcome.properties, key8)) {
-                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key8 } }];
+                                                                        const _errs156 = errors;
+                                                                        for (const key9 in data66) {
+                                                                          if (!(key9 === "count" || key9 === "since")) {
+                                                                            validate12.errors = [{ instancePath: instancePath + "/trouble", schemaPath: "#/properties/trouble/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key9 } }];
                                                                             return false;
                                                                             break;
                                                                           }
                                                                         }
-                                                                        if (_errs145 === errors) {
-                                                                          if (data61.on !== void 0) {
-                                                                            let data62 = data61.on;
-                                                                            const _errs146 = errors;
-                                                                            if (typeof data62 !== "string") {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/on", schemaPath: "#/properties/outcome/properties/on/type", keyword: "type", params: { type: "string" } }];
+                                                                        if (_errs156 === errors) {
+                                                                          if (data66.count !== void 0) {
+                                                                            let data67 = data66.count;
+                                                                            const _errs157 = errors;
+                                                                            if (!(typeof data67 == "number" && (!(data67 % 1) && !isNaN(data67)) && isFinite(data67))) {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/type", keyword: "type", params: { type: "integer" } }];
                                                                               return false;
                                                                             }
-                                                                            if (!(data62 === "claimed" || data62 === "withdrawn" || data62 === "not-started" || data62 === "worker-failed" || data62 === "infrastructure-failed" || data62 === "rate-limited" || data62 === "interrupted" || data62 === "blocked" || data62 === "previewed" || data62 === "published" || data62 === "findings-posted" || data62 === "merged" || data62 === "closed-unmerged" || data62 === "dry-run-ended" || data62 === "pull-gone" || data62 === "relabelled" || data62 === "reset" || data62 === "reprocessed")) {
-                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/on", schemaPath: "#/properties/outcome/properties/on/enum", keyword: "enum", params: { allowedValues: schema13.properties.outcome.properties.on.enum } }];
-                                                                              return false;
+                                                                            if (errors === _errs157) {
+                                                                              if (typeof data67 == "number" && isFinite(data67)) {
+                                                                                if (data67 > 9007199254740991 || isNaN(data67)) {
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                                  return false;
+                                                                                } else {
+                                                                                  if (data67 < 0 || isNaN(data67)) {
+                                                                                    validate12.errors = [{ instancePath: instancePath + "/trouble/count", schemaPath: "#/properties/trouble/properties/count/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                    return false;
+                                                                                  }
+                                                                                }
+                                                                              }
                                                                             }
-                                                                            var valid8 = _errs146 === errors;
+                                                                            var valid12 = _errs157 === errors;
                                                                           } else {
-                                                                            var valid8 = true;
+                                                                            var valid12 = true;
                                                                           }
-                                                                          if (valid8) {
-                                                                            if (data61.at !== void 0) {
-                                                                              let data63 = data61.at;
-                                                                              const _errs148 = errors;
-                                                                              if (errors === _errs148) {
-                                                                                if (typeof data63 === "string") {
-                                                                                  if (!pattern0.test(data63)) {
-                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/at", schemaPath: "#/properties/outcome/properties/at/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                                          if (valid12) {
+                                                                            if (data66.since !== void 0) {
+                                                                              let data68 = data66.since;
+                                                                              const _errs159 = errors;
+                                                                              if (errors === _errs159) {
+                                                                                if (typeof data68 === "string") {
+                                                                                  if (!pattern0.test(data68)) {
+                                                                                    validate12.errors = [{ instancePath: instancePath + "/trouble/since", schemaPath: "#/properties/trouble/properties/since/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                     return false;
                                                                                   }
                                                                                 } else {
-                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/at", schemaPath: "#/properties/outcome/properties/at/type", keyword: "type", params: { type: "string" } }];
+                                                                                  validate12.errors = [{ instancePath: instancePath + "/trouble/since", schemaPath: "#/properties/trouble/properties/since/type", keyword: "type", params: { type: "string" } }];
                                                                                   return false;
                                                                                 }
                                                                               }
-                                                                              var valid8 = _errs148 === errors;
+                                                                              var valid12 = _errs159 === errors;
                                                                             } else {
-                                                                              var valid8 = true;
+                                                                              var valid12 = true;
                                                                             }
-                                                                            if (valid8) {
-                                                                              if (data61.runId !== void 0) {
-                                                                                let data64 = data61.runId;
-                                                                                const _errs150 = errors;
-                                                                                if (errors === _errs150) {
-                                                                                  if (typeof data64 === "string") {
-                                                                                    if (!pattern2.test(data64)) {
-                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/runId", schemaPath: "#/properties/outcome/properties/runId/pattern", keyword: "pattern", params: { pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" } }];
+                                                                          }
+                                                                        }
+                                                                      }
+                                                                    }
+                                                                  }
+                                                                  var valid0 = _errs153 === errors;
+                                                                } else {
+                                                                  var valid0 = true;
+                                                                }
+                                                                if (valid0) {
+                                                                  if (data.outcome !== void 0) {
+                                                                    let data69 = data.outcome;
+                                                                    const _errs161 = errors;
+                                                                    if (!(data69 && typeof data69 == "object" && !Array.isArray(data69)) && data69 !== null) {
+                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/type", keyword: "type", params: { type: "object" } }];
+                                                                      return false;
+                                                                    }
+                                                                    if (errors === _errs161) {
+                                                                      if (data69 && typeof data69 == "object" && !Array.isArray(data69)) {
+                                                                        let missing9;
+                                                                        if (data69.on === void 0 && (missing9 = "on") || data69.at === void 0 && (missing9 = "at")) {
+                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/required", keyword: "required", params: { missingProperty: missing9 } }];
+                                                                          return false;
+                                                                        } else {
+                                                                          const _errs164 = errors;
+                                                                          for (const key10 in data69) {
+                                                                            if (!func2.call(schema13.properties.outcome.properties, key10)) {
+                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome", schemaPath: "#/properties/outcome/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key10 } }];
+                                                                              return false;
+                                                                              break;
+                                                                            }
+                                                                          }
+                                                                          if (_errs164 === errors) {
+                                                                            if (data69.on !== void 0) {
+                                                                              let data70 = data69.on;
+                                                                              const _errs165 = errors;
+                                                                              if (typeof data70 !== "string") {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/on", schemaPath: "#/properties/outcome/properties/on/type", keyword: "type", params: { type: "string" } }];
+                                                                                return false;
+                                                                              }
+                                                                              if (!(data70 === "claimed" || data70 === "withdrawn" || data70 === "not-started" || data70 === "worker-failed" || data70 === "infrastructure-failed" || data70 === "rate-limited" || data70 === "interrupted" || data70 === "blocked" || data70 === "previewed" || data70 === "published" || data70 === "findings-posted" || data70 === "merged" || data70 === "closed-unmerged" || data70 === "dry-run-ended" || data70 === "pull-gone" || data70 === "relabelled" || data70 === "reset" || data70 === "reprocessed")) {
+                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/on", schemaPath: "#/properties/outcome/properties/on/enum", keyword: "enum", params: { allowedValues: schema13.properties.outcome.properties.on.enum } }];
+                                                                                return false;
+                                                                              }
+                                                                              var valid13 = _errs165 === errors;
+                                                                            } else {
+                                                                              var valid13 = true;
+                                                                            }
+                                                                            if (valid13) {
+                                                                              if (data69.at !== void 0) {
+                                                                                let data71 = data69.at;
+                                                                                const _errs167 = errors;
+                                                                                if (errors === _errs167) {
+                                                                                  if (typeof data71 === "string") {
+                                                                                    if (!pattern0.test(data71)) {
+                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/at", schemaPath: "#/properties/outcome/properties/at/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                       return false;
                                                                                     }
                                                                                   } else {
-                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/runId", schemaPath: "#/properties/outcome/properties/runId/type", keyword: "type", params: { type: "string" } }];
+                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/at", schemaPath: "#/properties/outcome/properties/at/type", keyword: "type", params: { type: "string" } }];
                                                                                     return false;
                                                                                   }
                                                                                 }
-                                                                                var valid8 = _errs150 === errors;
+                                                                                var valid13 = _errs167 === errors;
                                                                               } else {
-                                                                                var valid8 = true;
+                                                                                var valid13 = true;
                                                                               }
-                                                                              if (valid8) {
-                                                                                if (data61.error !== void 0) {
-                                                                                  let data65 = data61.error;
-                                                                                  const _errs152 = errors;
-                                                                                  if (errors === _errs152) {
-                                                                                    if (data65 && typeof data65 == "object" && !Array.isArray(data65)) {
-                                                                                      let missing8;
-                                                                                      if (data65.code === void 0 && (missing8 = "code") || data65.message === void 0 && (missing8 = "message") || data65.at === void 0 && (missing8 = "at")) {
-                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/required", keyword: "required", params: { missingProperty: missing8 } }];
+                                                                              if (valid13) {
+                                                                                if (data69.runId !== void 0) {
+                                                                                  let data72 = data69.runId;
+                                                                                  const _errs169 = errors;
+                                                                                  if (errors === _errs169) {
+                                                                                    if (typeof data72 === "string") {
+                                                                                      if (!pattern2.test(data72)) {
+                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/runId", schemaPath: "#/properties/outcome/properties/runId/pattern", keyword: "pattern", params: { pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" } }];
                                                                                         return false;
-                                                                                      } else {
-                                                                                        const _errs154 = errors;
-                                                                                        for (const key9 in data65) {
-                                                                                          if (!(key9 === "code" || key9 === "message" || key9 === "at")) {
-                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key9 } }];
-                                                                                            return false;
-                                                                                            break;
-                                                                                          }
-                                                                                        }
-                                                                                        if (_errs154 === errors) {
-                                                                                          if (data65.code !== void 0) {
-                                                                                            const _errs155 = errors;
-                                                                                            if (typeof data65.code !== "string") {
-                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/error/code", schemaPath: "#/properties/outcome/properties/error/properties/code/type", keyword: "type", params: { type: "string" } }];
-                                                                                              return false;
-                                                                                            }
-                                                                                            var valid9 = _errs155 === errors;
-                                                                                          } else {
-                                                                                            var valid9 = true;
-                                                                                          }
-                                                                                          if (valid9) {
-                                                                                            if (data65.message !== void 0) {
-                                                                                              const _errs157 = errors;
-                                                                                              if (typeof data65.message !== "string") {
-                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/error/message", schemaPath: "#/properties/outcome/properties/error/properties/message/type", keyword: "type", params: { type: "string" } }];
-                                                                                                return false;
-                                                                                              }
-                                                                                              var valid9 = _errs157 === errors;
-                                                                                            } else {
-                                                                                              var valid9 = true;
-                                                                                            }
-                                                                                            if (valid9) {
-                                                                                              if (data65.at !== void 0) {
-                                                                                                let data68 = data65.at;
-                                                                                                const _errs159 = errors;
-                                                                                                if (errors === _errs159) {
-                                                                                                  if (typeof data68 === "string") {
-                                                                                                    if (!pattern0.test(data68)) {
-                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/error/at", schemaPath: "#/properties/outcome/properties/error/properties/at/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
-                                                                                                      return false;
-                                                                                                    }
-                                                                                                  } else {
-                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/error/at", schemaPath: "#/properties/outcome/properties/error/properties/at/type", keyword: "type", params: { type: "string" } }];
-                                                                                                    return false;
-                                                                                                  }
-                                                                                                }
-                                                                                                var valid9 = _errs159 === errors;
-                                                                                              } else {
-                                                                                                var valid9 = true;
-                                                                                              }
-                                                                                            }
-                                                                                          }
-                                                                                        }
                                                                                       }
                                                                                     } else {
-                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/type", keyword: "type", params: { type: "object" } }];
+                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/runId", schemaPath: "#/properties/outcome/properties/runId/type", keyword: "type", params: { type: "string" } }];
                                                                                       return false;
                                                                                     }
                                                                                   }
-                                                                                  var valid8 = _errs152 === errors;
+                                                                                  var valid13 = _errs169 === errors;
                                                                                 } else {
-                                                                                  var valid8 = true;
+                                                                                  var valid13 = true;
                                                                                 }
-                                                                                if (valid8) {
-                                                                                  if (data61.blocked !== void 0) {
-                                                                                    let data69 = data61.blocked;
-                                                                                    const _errs161 = errors;
-                                                                                    if (errors === _errs161) {
-                                                                                      if (data69 && typeof data69 == "object" && !Array.isArray(data69)) {
-                                                                                        let missing9;
-                                                                                        if (data69.source === void 0 && (missing9 = "source") || data69.hint === void 0 && (missing9 = "hint")) {
-                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/required", keyword: "required", params: { missingProperty: missing9 } }];
+                                                                                if (valid13) {
+                                                                                  if (data69.error !== void 0) {
+                                                                                    let data73 = data69.error;
+                                                                                    const _errs171 = errors;
+                                                                                    if (errors === _errs171) {
+                                                                                      if (data73 && typeof data73 == "object" && !Array.isArray(data73)) {
+                                                                                        let missing10;
+                                                                                        if (data73.code === void 0 && (missing10 = "code") || data73.message === void 0 && (missing10 = "message") || data73.at === void 0 && (missing10 = "at")) {
+                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/required", keyword: "required", params: { missingProperty: missing10 } }];
                                                                                           return false;
                                                                                         } else {
-                                                                                          const _errs163 = errors;
-                                                                                          for (const key10 in data69) {
-                                                                                            if (!(key10 === "source" || key10 === "hint")) {
-                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key10 } }];
+                                                                                          const _errs173 = errors;
+                                                                                          for (const key11 in data73) {
+                                                                                            if (!(key11 === "code" || key11 === "message" || key11 === "at")) {
+                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key11 } }];
                                                                                               return false;
                                                                                               break;
                                                                                             }
                                                                                           }
-                                                                                          if (_errs163 === errors) {
-                                                                                            if (data69.source !== void 0) {
-                                                                                              const _errs164 = errors;
-                                                                                              if (typeof data69.source !== "string") {
-                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/blocked/source", schemaPath: "#/properties/outcome/properties/blocked/properties/source/type", keyword: "type", params: { type: "string" } }];
+                                                                                          if (_errs173 === errors) {
+                                                                                            if (data73.code !== void 0) {
+                                                                                              const _errs174 = errors;
+                                                                                              if (typeof data73.code !== "string") {
+                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/error/code", schemaPath: "#/properties/outcome/properties/error/properties/code/type", keyword: "type", params: { type: "string" } }];
                                                                                                 return false;
                                                                                               }
-                                                                                              var valid10 = _errs164 === errors;
+                                                                                              var valid14 = _errs174 === errors;
                                                                                             } else {
-                                                                                              var valid10 = true;
+                                                                                              var valid14 = true;
                                                                                             }
-                                                                                            if (valid10) {
-                                                                                              if (data69.hint !== void 0) {
-                                                                                                const _errs166 = errors;
-                                                                                                if (typeof data69.hint !== "string") {
-                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/blocked/hint", schemaPath: "#/properties/outcome/properties/blocked/properties/hint/type", keyword: "type", params: { type: "string" } }];
+                                                                                            if (valid14) {
+                                                                                              if (data73.message !== void 0) {
+                                                                                                const _errs176 = errors;
+                                                                                                if (typeof data73.message !== "string") {
+                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/error/message", schemaPath: "#/properties/outcome/properties/error/properties/message/type", keyword: "type", params: { type: "string" } }];
                                                                                                   return false;
                                                                                                 }
-                                                                                                var valid10 = _errs166 === errors;
+                                                                                                var valid14 = _errs176 === errors;
                                                                                               } else {
-                                                                                                var valid10 = true;
+                                                                                                var valid14 = true;
+                                                                                              }
+                                                                                              if (valid14) {
+                                                                                                if (data73.at !== void 0) {
+                                                                                                  let data76 = data73.at;
+                                                                                                  const _errs178 = errors;
+                                                                                                  if (errors === _errs178) {
+                                                                                                    if (typeof data76 === "string") {
+                                                                                                      if (!pattern0.test(data76)) {
+                                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/error/at", schemaPath: "#/properties/outcome/properties/error/properties/at/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                                                                        return false;
+                                                                                                      }
+                                                                                                    } else {
+                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/error/at", schemaPath: "#/properties/outcome/properties/error/properties/at/type", keyword: "type", params: { type: "string" } }];
+                                                                                                      return false;
+                                                                                                    }
+                                                                                                  }
+                                                                                                  var valid14 = _errs178 === errors;
+                                                                                                } else {
+                                                                                                  var valid14 = true;
+                                                                                                }
                                                                                               }
                                                                                             }
                                                                                           }
                                                                                         }
                                                                                       } else {
-                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/type", keyword: "type", params: { type: "object" } }];
+                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/error", schemaPath: "#/properties/outcome/properties/error/type", keyword: "type", params: { type: "object" } }];
                                                                                         return false;
                                                                                       }
                                                                                     }
-                                                                                    var valid8 = _errs161 === errors;
+                                                                                    var valid13 = _errs171 === errors;
                                                                                   } else {
-                                                                                    var valid8 = true;
+                                                                                    var valid13 = true;
                                                                                   }
-                                                                                  if (valid8) {
-                                                                                    if (data61.notBefore !== void 0) {
-                                                                                      let data72 = data61.notBefore;
-                                                                                      const _errs168 = errors;
-                                                                                      if (errors === _errs168) {
-                                                                                        if (typeof data72 === "string") {
-                                                                                          if (!pattern0.test(data72)) {
-                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/notBefore", schemaPath: "#/properties/outcome/properties/notBefore/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                                                  if (valid13) {
+                                                                                    if (data69.blocked !== void 0) {
+                                                                                      let data77 = data69.blocked;
+                                                                                      const _errs180 = errors;
+                                                                                      if (errors === _errs180) {
+                                                                                        if (data77 && typeof data77 == "object" && !Array.isArray(data77)) {
+                                                                                          let missing11;
+                                                                                          if (data77.source === void 0 && (missing11 = "source") || data77.hint === void 0 && (missing11 = "hint")) {
+                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/required", keyword: "required", params: { missingProperty: missing11 } }];
                                                                                             return false;
+                                                                                          } else {
+                                                                                            const _errs182 = errors;
+                                                                                            for (const key12 in data77) {
+                                                                                              if (!(key12 === "source" || key12 === "hint")) {
+                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key12 } }];
+                                                                                                return false;
+                                                                                                break;
+                                                                                              }
+                                                                                            }
+                                                                                            if (_errs182 === errors) {
+                                                                                              if (data77.source !== void 0) {
+                                                                                                const _errs183 = errors;
+                                                                                                if (typeof data77.source !== "string") {
+                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/blocked/source", schemaPath: "#/properties/outcome/properties/blocked/properties/source/type", keyword: "type", params: { type: "string" } }];
+                                                                                                  return false;
+                                                                                                }
+                                                                                                var valid15 = _errs183 === errors;
+                                                                                              } else {
+                                                                                                var valid15 = true;
+                                                                                              }
+                                                                                              if (valid15) {
+                                                                                                if (data77.hint !== void 0) {
+                                                                                                  const _errs185 = errors;
+                                                                                                  if (typeof data77.hint !== "string") {
+                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/blocked/hint", schemaPath: "#/properties/outcome/properties/blocked/properties/hint/type", keyword: "type", params: { type: "string" } }];
+                                                                                                    return false;
+                                                                                                  }
+                                                                                                  var valid15 = _errs185 === errors;
+                                                                                                } else {
+                                                                                                  var valid15 = true;
+                                                                                                }
+                                                                                              }
+                                                                                            }
                                                                                           }
                                                                                         } else {
-                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/notBefore", schemaPath: "#/properties/outcome/properties/notBefore/type", keyword: "type", params: { type: "string" } }];
+                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/blocked", schemaPath: "#/properties/outcome/properties/blocked/type", keyword: "type", params: { type: "object" } }];
                                                                                           return false;
                                                                                         }
                                                                                       }
-                                                                                      var valid8 = _errs168 === errors;
+                                                                                      var valid13 = _errs180 === errors;
                                                                                     } else {
-                                                                                      var valid8 = true;
+                                                                                      var valid13 = true;
                                                                                     }
-                                                                                    if (valid8) {
-                                                                                      if (data61.pull !== void 0) {
-                                                                                        let data73 = data61.pull;
-                                                                                        const _errs170 = errors;
-                                                                                        if (errors === _errs170) {
-                                                                                          if (data73 && typeof data73 == "object" && !Array.isArray(data73)) {
-                                                                                            let missing10;
-                                                                                            if (data73.number === void 0 && (missing10 = "number") || data73.url === void 0 && (missing10 = "url")) {
-                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/required", keyword: "required", params: { missingProperty: missing10 } }];
+                                                                                    if (valid13) {
+                                                                                      if (data69.notBefore !== void 0) {
+                                                                                        let data80 = data69.notBefore;
+                                                                                        const _errs187 = errors;
+                                                                                        if (errors === _errs187) {
+                                                                                          if (typeof data80 === "string") {
+                                                                                            if (!pattern0.test(data80)) {
+                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/notBefore", schemaPath: "#/properties/outcome/properties/notBefore/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
                                                                                               return false;
-                                                                                            } else {
-                                                                                              const _errs172 = errors;
-                                                                                              for (const key11 in data73) {
-                                                                                                if (!(key11 === "number" || key11 === "url")) {
-                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key11 } }];
-                                                                                                  return false;
-                                                                                                  break;
-                                                                                                }
-                                                                                              }
-                                                                                              if (_errs172 === errors) {
-                                                                                                if (data73.number !== void 0) {
-                                                                                                  let data74 = data73.number;
-                                                                                                  const _errs173 = errors;
-                                                                                                  if (!(typeof data74 == "number" && (!(data74 % 1) && !isNaN(data74)) && isFinite(data74))) {
-                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/type", keyword: "type", params: { type: "integer" } }];
+                                                                                            }
+                                                                                          } else {
+                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/notBefore", schemaPath: "#/properties/outcome/properties/notBefore/type", keyword: "type", params: { type: "string" } }];
+                                                                                            return false;
+                                                                                          }
+                                                                                        }
+                                                                                        var valid13 = _errs187 === errors;
+                                                                                      } else {
+                                                                                        var valid13 = true;
+                                                                                      }
+                                                                                      if (valid13) {
+                                                                                        if (data69.pull !== void 0) {
+                                                                                          let data81 = data69.pull;
+                                                                                          const _errs189 = errors;
+                                                                                          if (errors === _errs189) {
+                                                                                            if (data81 && typeof data81 == "object" && !Array.isArray(data81)) {
+                                                                                              let missing12;
+                                                                                              if (data81.number === void 0 && (missing12 = "number") || data81.url === void 0 && (missing12 = "url")) {
+                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/required", keyword: "required", params: { missingProperty: missing12 } }];
+                                                                                                return false;
+                                                                                              } else {
+                                                                                                const _errs191 = errors;
+                                                                                                for (const key13 in data81) {
+                                                                                                  if (!(key13 === "number" || key13 === "url")) {
+                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/additionalProperties", keyword: "additionalProperties", params: { additionalProperty: key13 } }];
                                                                                                     return false;
+                                                                                                    break;
                                                                                                   }
-                                                                                                  if (errors === _errs173) {
-                                                                                                    if (typeof data74 == "number" && isFinite(data74)) {
-                                                                                                      if (data74 > 9007199254740991 || isNaN(data74)) {
-                                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                                                        return false;
-                                                                                                      } else {
-                                                                                                        if (data74 < 0 || isNaN(data74)) {
-                                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                                }
+                                                                                                if (_errs191 === errors) {
+                                                                                                  if (data81.number !== void 0) {
+                                                                                                    let data82 = data81.number;
+                                                                                                    const _errs192 = errors;
+                                                                                                    if (!(typeof data82 == "number" && (!(data82 % 1) && !isNaN(data82)) && isFinite(data82))) {
+                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/type", keyword: "type", params: { type: "integer" } }];
+                                                                                                      return false;
+                                                                                                    }
+                                                                                                    if (errors === _errs192) {
+                                                                                                      if (typeof data82 == "number" && isFinite(data82)) {
+                                                                                                        if (data82 > 9007199254740991 || isNaN(data82)) {
+                                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
                                                                                                           return false;
+                                                                                                        } else {
+                                                                                                          if (data82 < 0 || isNaN(data82)) {
+                                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/pull/number", schemaPath: "#/properties/outcome/properties/pull/properties/number/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                                            return false;
+                                                                                                          }
                                                                                                         }
                                                                                                       }
                                                                                                     }
-                                                                                                  }
-                                                                                                  var valid11 = _errs173 === errors;
-                                                                                                } else {
-                                                                                                  var valid11 = true;
-                                                                                                }
-                                                                                                if (valid11) {
-                                                                                                  if (data73.url !== void 0) {
-                                                                                                    const _errs175 = errors;
-                                                                                                    if (typeof data73.url !== "string") {
-                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/pull/url", schemaPath: "#/properties/outcome/properties/pull/properties/url/type", keyword: "type", params: { type: "string" } }];
-                                                                                                      return false;
-                                                                                                    }
-                                                                                                    var valid11 = _errs175 === errors;
+                                                                                                    var valid16 = _errs192 === errors;
                                                                                                   } else {
-                                                                                                    var valid11 = true;
+                                                                                                    var valid16 = true;
+                                                                                                  }
+                                                                                                  if (valid16) {
+                                                                                                    if (data81.url !== void 0) {
+                                                                                                      const _errs194 = errors;
+                                                                                                      if (typeof data81.url !== "string") {
+                                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/pull/url", schemaPath: "#/properties/outcome/properties/pull/properties/url/type", keyword: "type", params: { type: "string" } }];
+                                                                                                        return false;
+                                                                                                      }
+                                                                                                      var valid16 = _errs194 === errors;
+                                                                                                    } else {
+                                                                                                      var valid16 = true;
+                                                                                                    }
                                                                                                   }
                                                                                                 }
                                                                                               }
-                                                                                            }
-                                                                                          } else {
-                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/type", keyword: "type", params: { type: "object" } }];
-                                                                                            return false;
-                                                                                          }
-                                                                                        }
-                                                                                        var valid8 = _errs170 === errors;
-                                                                                      } else {
-                                                                                        var valid8 = true;
-                                                                                      }
-                                                                                      if (valid8) {
-                                                                                        if (data61.labeledEventId !== void 0) {
-                                                                                          let data76 = data61.labeledEventId;
-                                                                                          const _errs177 = errors;
-                                                                                          if (!(typeof data76 == "number" && (!(data76 % 1) && !isNaN(data76)) && isFinite(data76))) {
-                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/type", keyword: "type", params: { type: "integer" } }];
-                                                                                            return false;
-                                                                                          }
-                                                                                          if (errors === _errs177) {
-                                                                                            if (typeof data76 == "number" && isFinite(data76)) {
-                                                                                              if (data76 > 9007199254740991 || isNaN(data76)) {
-                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
-                                                                                                return false;
-                                                                                              } else {
-                                                                                                if (data76 < 0 || isNaN(data76)) {
-                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
-                                                                                                  return false;
-                                                                                                }
-                                                                                              }
-                                                                                            }
-                                                                                          }
-                                                                                          var valid8 = _errs177 === errors;
-                                                                                        } else {
-                                                                                          var valid8 = true;
-                                                                                        }
-                                                                                        if (valid8) {
-                                                                                          if (data61.seenUpdatedAt !== void 0) {
-                                                                                            let data77 = data61.seenUpdatedAt;
-                                                                                            const _errs179 = errors;
-                                                                                            if (errors === _errs179) {
-                                                                                              if (typeof data77 === "string") {
-                                                                                                if (!pattern0.test(data77)) {
-                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/seenUpdatedAt", schemaPath: "#/properties/outcome/properties/seenUpdatedAt/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
-                                                                                                  return false;
-                                                                                                }
-                                                                                              } else {
-                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/seenUpdatedAt", schemaPath: "#/properties/outcome/properties/seenUpdatedAt/type", keyword: "type", params: { type: "string" } }];
-                                                                                                return false;
-                                                                                              }
-                                                                                            }
-                                                                                            var valid8 = _errs179 === errors;
-                                                                                          } else {
-                                                                                            var valid8 = true;
-                                                                                          }
-                                                                                          if (valid8) {
-                                                                                            if (data61.ticket !== void 0) {
-                                                                                              let data78 = data61.ticket;
-                                                                                              const _errs181 = errors;
-                                                                                              if (typeof data78 !== "string") {
-                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/ticket", schemaPath: "#/properties/outcome/properties/ticket/type", keyword: "type", params: { type: "string" } }];
-                                                                                                return false;
-                                                                                              }
-                                                                                              if (!(data78 === "code" || data78 === "investigation")) {
-                                                                                                validate12.errors = [{ instancePath: instancePath + "/outcome/ticket", schemaPath: "#/properties/outcome/properties/ticket/enum", keyword: "enum", params: { allowedValues: schema13.properties.outcome.properties.ticket.enum } }];
-                                                                                                return false;
-                                                                                              }
-                                                                                              var valid8 = _errs181 === errors;
                                                                                             } else {
-                                                                                              var valid8 = true;
+                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/pull", schemaPath: "#/properties/outcome/properties/pull/type", keyword: "type", params: { type: "object" } }];
+                                                                                              return false;
                                                                                             }
-                                                                                            if (valid8) {
-                                                                                              if (data61.resume !== void 0) {
-                                                                                                let data79 = data61.resume;
-                                                                                                const _errs183 = errors;
-                                                                                                if (errors === _errs183) {
-                                                                                                  if (typeof data79 === "string") {
-                                                                                                    if (!pattern2.test(data79)) {
-                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/resume", schemaPath: "#/properties/outcome/properties/resume/pattern", keyword: "pattern", params: { pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" } }];
-                                                                                                      return false;
-                                                                                                    }
-                                                                                                  } else {
-                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/resume", schemaPath: "#/properties/outcome/properties/resume/type", keyword: "type", params: { type: "string" } }];
+                                                                                          }
+                                                                                          var valid13 = _errs189 === errors;
+                                                                                        } else {
+                                                                                          var valid13 = true;
+                                                                                        }
+                                                                                        if (valid13) {
+                                                                                          if (data69.labeledEventId !== void 0) {
+                                                                                            let data84 = data69.labeledEventId;
+                                                                                            const _errs196 = errors;
+                                                                                            if (!(typeof data84 == "number" && (!(data84 % 1) && !isNaN(data84)) && isFinite(data84))) {
+                                                                                              validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/type", keyword: "type", params: { type: "integer" } }];
+                                                                                              return false;
+                                                                                            }
+                                                                                            if (errors === _errs196) {
+                                                                                              if (typeof data84 == "number" && isFinite(data84)) {
+                                                                                                if (data84 > 9007199254740991 || isNaN(data84)) {
+                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/maximum", keyword: "maximum", params: { comparison: "<=", limit: 9007199254740991 } }];
+                                                                                                  return false;
+                                                                                                } else {
+                                                                                                  if (data84 < 0 || isNaN(data84)) {
+                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/labeledEventId", schemaPath: "#/properties/outcome/properties/labeledEventId/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
                                                                                                     return false;
                                                                                                   }
                                                                                                 }
-                                                                                                var valid8 = _errs183 === errors;
-                                                                                              } else {
-                                                                                                var valid8 = true;
                                                                                               }
-                                                                                              if (valid8) {
-                                                                                                if (data61.jitter !== void 0) {
-                                                                                                  let data80 = data61.jitter;
-                                                                                                  const _errs185 = errors;
-                                                                                                  if (errors === _errs185) {
-                                                                                                    if (typeof data80 == "number" && isFinite(data80)) {
-                                                                                                      if (data80 < 0 || isNaN(data80)) {
-                                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                            }
+                                                                                            var valid13 = _errs196 === errors;
+                                                                                          } else {
+                                                                                            var valid13 = true;
+                                                                                          }
+                                                                                          if (valid13) {
+                                                                                            if (data69.seenUpdatedAt !== void 0) {
+                                                                                              let data85 = data69.seenUpdatedAt;
+                                                                                              const _errs198 = errors;
+                                                                                              if (errors === _errs198) {
+                                                                                                if (typeof data85 === "string") {
+                                                                                                  if (!pattern0.test(data85)) {
+                                                                                                    validate12.errors = [{ instancePath: instancePath + "/outcome/seenUpdatedAt", schemaPath: "#/properties/outcome/properties/seenUpdatedAt/pattern", keyword: "pattern", params: { pattern: "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$" } }];
+                                                                                                    return false;
+                                                                                                  }
+                                                                                                } else {
+                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/seenUpdatedAt", schemaPath: "#/properties/outcome/properties/seenUpdatedAt/type", keyword: "type", params: { type: "string" } }];
+                                                                                                  return false;
+                                                                                                }
+                                                                                              }
+                                                                                              var valid13 = _errs198 === errors;
+                                                                                            } else {
+                                                                                              var valid13 = true;
+                                                                                            }
+                                                                                            if (valid13) {
+                                                                                              if (data69.ticket !== void 0) {
+                                                                                                let data86 = data69.ticket;
+                                                                                                const _errs200 = errors;
+                                                                                                if (typeof data86 !== "string") {
+                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/ticket", schemaPath: "#/properties/outcome/properties/ticket/type", keyword: "type", params: { type: "string" } }];
+                                                                                                  return false;
+                                                                                                }
+                                                                                                if (!(data86 === "code" || data86 === "investigation")) {
+                                                                                                  validate12.errors = [{ instancePath: instancePath + "/outcome/ticket", schemaPath: "#/properties/outcome/properties/ticket/enum", keyword: "enum", params: { allowedValues: schema13.properties.outcome.properties.ticket.enum } }];
+                                                                                                  return false;
+                                                                                                }
+                                                                                                var valid13 = _errs200 === errors;
+                                                                                              } else {
+                                                                                                var valid13 = true;
+                                                                                              }
+                                                                                              if (valid13) {
+                                                                                                if (data69.resume !== void 0) {
+                                                                                                  let data87 = data69.resume;
+                                                                                                  const _errs202 = errors;
+                                                                                                  if (errors === _errs202) {
+                                                                                                    if (typeof data87 === "string") {
+                                                                                                      if (!pattern2.test(data87)) {
+                                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/resume", schemaPath: "#/properties/outcome/properties/resume/pattern", keyword: "pattern", params: { pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$" } }];
                                                                                                         return false;
-                                                                                                      } else {
-                                                                                                        if (data80 >= 1 || isNaN(data80)) {
-                                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/exclusiveMaximum", keyword: "exclusiveMaximum", params: { comparison: "<", limit: 1 } }];
-                                                                                                          return false;
-                                                                                                        }
                                                                                                       }
                                                                                                     } else {
-                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/type", keyword: "type", params: { type: "number" } }];
+                                                                                                      validate12.errors = [{ instancePath: instancePath + "/outcome/resume", schemaPath: "#/properties/outcome/properties/resume/type", keyword: "type", params: { type: "string" } }];
                                                                                                       return false;
                                                                                                     }
                                                                                                   }
-                                                                                                  var valid8 = _errs185 === errors;
+                                                                                                  var valid13 = _errs202 === errors;
                                                                                                 } else {
-                                                                                                  var valid8 = true;
+                                                                                                  var valid13 = true;
+                                                                                                }
+                                                                                                if (valid13) {
+                                                                                                  if (data69.jitter !== void 0) {
+                                                                                                    let data88 = data69.jitter;
+                                                                                                    const _errs204 = errors;
+                                                                                                    if (errors === _errs204) {
+                                                                                                      if (typeof data88 == "number" && isFinite(data88)) {
+                                                                                                        if (data88 < 0 || isNaN(data88)) {
+                                                                                                          validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/minimum", keyword: "minimum", params: { comparison: ">=", limit: 0 } }];
+                                                                                                          return false;
+                                                                                                        } else {
+                                                                                                          if (data88 >= 1 || isNaN(data88)) {
+                                                                                                            validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/exclusiveMaximum", keyword: "exclusiveMaximum", params: { comparison: "<", limit: 1 } }];
+                                                                                                            return false;
+                                                                                                          }
+                                                                                                        }
+                                                                                                      } else {
+                                                                                                        validate12.errors = [{ instancePath: instancePath + "/outcome/jitter", schemaPath: "#/properties/outcome/properties/jitter/type", keyword: "type", params: { type: "number" } }];
+                                                                                                        return false;
+                                                                                                      }
+                                                                                                    }
+                                                                                                    var valid13 = _errs204 === errors;
+                                                                                                  } else {
+                                                                                                    var valid13 = true;
+                                                                                                  }
                                                                                                 }
                                                                                               }
                                                                                             }
@@ -3223,26 +3371,26 @@ function validate12(data, { instancePath = "", parentData, parentDataProperty, r
                                                                         }
                                                                       }
                                                                     }
-                                                                  }
-                                                                  var valid0 = _errs142 === errors;
-                                                                } else {
-                                                                  var valid0 = true;
-                                                                }
-                                                                if (valid0) {
-                                                                  if (data.endedIn !== void 0) {
-                                                                    let data81 = data.endedIn;
-                                                                    const _errs187 = errors;
-                                                                    if (typeof data81 !== "string" && data81 !== null) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/endedIn", schemaPath: "#/properties/endedIn/type", keyword: "type", params: { type: "string" } }];
-                                                                      return false;
-                                                                    }
-                                                                    if (!(data81 === "starting" || data81 === "owned" || data81 === "launching" || data81 === "finished" || data81 === "publishing" || data81 === "ended" || data81 === "settled" || data81 === null)) {
-                                                                      validate12.errors = [{ instancePath: instancePath + "/endedIn", schemaPath: "#/properties/endedIn/enum", keyword: "enum", params: { allowedValues: schema13.properties.endedIn.enum } }];
-                                                                      return false;
-                                                                    }
-                                                                    var valid0 = _errs187 === errors;
+                                                                    var valid0 = _errs161 === errors;
                                                                   } else {
                                                                     var valid0 = true;
+                                                                  }
+                                                                  if (valid0) {
+                                                                    if (data.endedIn !== void 0) {
+                                                                      let data89 = data.endedIn;
+                                                                      const _errs206 = errors;
+                                                                      if (typeof data89 !== "string" && data89 !== null) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/endedIn", schemaPath: "#/properties/endedIn/type", keyword: "type", params: { type: "string" } }];
+                                                                        return false;
+                                                                      }
+                                                                      if (!(data89 === "starting" || data89 === "owned" || data89 === "launching" || data89 === "finished" || data89 === "publishing" || data89 === "ended" || data89 === "settled" || data89 === null)) {
+                                                                        validate12.errors = [{ instancePath: instancePath + "/endedIn", schemaPath: "#/properties/endedIn/enum", keyword: "enum", params: { allowedValues: schema13.properties.endedIn.enum } }];
+                                                                        return false;
+                                                                      }
+                                                                      var valid0 = _errs206 === errors;
+                                                                    } else {
+                                                                      var valid0 = true;
+                                                                    }
                                                                   }
                                                                 }
                                                               }

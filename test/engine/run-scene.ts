@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach } from '@jest/globals'
 import type { Executor, SupervisionEnd } from '../../daemon/core/executor.ts'
-import type { Journal } from '../../daemon/core/journal.ts'
+import type { CapturedRemote, Journal } from '../../daemon/core/journal.ts'
 import type { CapturedTree, Claim, Git, GitHub } from '../../daemon/core/ports.ts'
 import type { QueueEntry } from '../../daemon/core/queue.ts'
 import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
@@ -57,6 +57,11 @@ const CHANGE: CapturedTree = {
   linksOut: [],
 }
 export const UNCHANGED: CapturedTree = { ...CHANGE, changes: [] }
+
+export const REMOTE: CapturedRemote = {
+  clonePath: '/clone',
+  settings: [{ key: ['remote.origin.url'], value: ['https://', 'github.com/acme/widgets'] }],
+}
 
 const SETTINGS: RunSettings = {
   triggers: { code: '🤖 auto-fix', investigation: '🤖 auto-look' },
@@ -138,7 +143,12 @@ export function makeRun(scene: Scene) {
   const git: Partial<Git> = {
     ...world.ports.git,
     inspectClone: async () => ({ path: '/clone', originUrl: 'o', shallowOrPartial: false }),
-    fetchBase: async () => ({ storePath: '/store', branch: 'develop', oid: 'b'.repeat(40) }),
+    fetchBase: async () => ({
+      storePath: '/store',
+      branch: 'develop',
+      oid: 'b'.repeat(40),
+      remote: REMOTE,
+    }),
     createTree: async (base, { path, indexPath }) => {
       mkdirSync(path, { recursive: true })
       return { storePath: base.storePath, path, indexPath, baseOid: base.oid }

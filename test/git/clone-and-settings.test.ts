@@ -454,6 +454,9 @@ describe('settings of git', () => {
     GIT_CONFIG_GLOBAL: '/home/op/other.gitconfig',
     GIT_DIR: '/elsewhere',
     GIT_CONFIG_COUNT: '1',
+    GIT_CONFIG_KEY_0: 'core.sshCommand',
+    GIT_CONFIG_VALUE_0: 'x',
+    GIT_CONFIG_PARAMETERS: "'core.sshCommand'='x'",
     GIT_TRACE: '1',
     GITHUB_TOKEN: 'a',
     GH_TOKEN: 'b',
@@ -506,6 +509,15 @@ describe('settings of git', () => {
         ]) {
           expect(env).not.toHaveProperty(gone)
         }
+      },
+    )
+
+    test.each(['tree', 'network', 'operator'] as const)(
+      'in the %s profile holds no settings of its own, and objects are what their ids say',
+      (name) => {
+        const env = PROFILES[name].environment(OPERATOR)
+        expect(Object.keys(env).filter((key) => /^GIT_CONFIG_[CKVP]/.test(key))).toEqual([])
+        expect(env).toMatchObject({ GIT_NO_REPLACE_OBJECTS: '1' })
       },
     )
 

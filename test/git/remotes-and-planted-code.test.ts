@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import type { RunTree } from '../../daemon/core/ports.ts'
+import type { FetchedBase, RunTree } from '../../daemon/core/ports.ts'
 import { sshCommand } from '../../daemon/git/remote-access.ts'
 import {
   type Canary,
@@ -47,7 +47,7 @@ describe('access to a remote', () => {
   const header = (request: IncomingMessage): string => request.headers.authorization ?? ''
   const store = (): string => join(scene.storageRoot, 'acme/widgets.git')
   const ask = async (git = scene.git): Promise<string | null> =>
-    git.remoteBranch(store(), RUN_BRANCH)
+    git.remoteBranch(store(), RUN_BRANCH, null)
 
   function serverUrl(user = ''): string {
     // A server that listens on a port has an address of this kind.
@@ -102,6 +102,7 @@ describe('access to a remote', () => {
             store(),
             scene.run(store(), 'rev-parse', 'refs/remotes/origin/develop'),
             RUN_BRANCH,
+            null,
           ),
         ),
       ).toMatchObject({
@@ -249,7 +250,7 @@ describe('access to a remote', () => {
       const oid = scene.push({ 'b.txt': 'b' })
       const base = await scene.git.fetchBase(WIDGETS, await scene.git.inspectClone(WIDGETS), null)
       expect(base.oid).toBe(oid)
-      await scene.git.pushNewBranch(base.storePath, oid, RUN_BRANCH)
+      await scene.git.pushNewBranch(base.storePath, oid, RUN_BRANCH, null)
       expect(await ask()).toBe(oid)
     })
   })
@@ -339,7 +340,7 @@ describe('planted code', () => {
 
   const ATTRIBUTES = '* filter=evil diff=evil merge=evil\n*.bin filter=lfs\n'
 
-  async function publish(tree: RunTree): Promise<string> {
+  async function publish(tree: RunTree & Readonly<{ base: FetchedBase }>): Promise<string> {
     const { git } = scene
     const captured = await git.captureTree(tree, CONTROL_FILES)
     await git.describeDifference(tree.storePath, tree.baseOid, captured.treeOid, 10_000)
@@ -351,8 +352,8 @@ describe('planted code', () => {
       dateSeconds: 1_700_000_000,
       keepAs: 'refs/runs/one',
     })
-    await git.pushNewBranch(tree.storePath, oid, RUN_BRANCH)
-    expect(await git.remoteBranch(tree.storePath, RUN_BRANCH)).toBe(oid)
+    await git.pushNewBranch(tree.storePath, oid, RUN_BRANCH, tree.base.remote)
+    expect(await git.remoteBranch(tree.storePath, RUN_BRANCH, tree.base.remote)).toBe(oid)
     return oid
   }
 

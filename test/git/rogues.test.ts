@@ -16,8 +16,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import type { BaseCommit, CapturedTree, Git, RunTree } from '../../daemon/core/ports.ts'
-import { escapingLinks } from '../../daemon/git/escaping-links.ts'
+import type { CapturedTree, FetchedBase, Git, RunTree } from '../../daemon/core/ports.ts'
+import { escapingLinks } from '../../daemon/git/refuse-traps.ts'
 import { judgeTree } from '../../daemon/publish/judge-tree.ts'
 import { POLICY } from '../publish/publish-world.ts'
 import {
@@ -137,7 +137,7 @@ const REFUSED = [
 describe('a worker that tampers with git', () => {
   let scene: GitScene
   let git: Git
-  let base: BaseCommit
+  let base: FetchedBase
   let canary: Canary
   let submodule: string
   let pristine: Files
@@ -226,9 +226,9 @@ describe('a worker that tampers with git', () => {
       dateSeconds: 1_700_000_000,
       keepAs: `refs/runs/${deed}`,
     })
-    expect(await git.remoteBranch(tree.storePath, branchOf(deed))).toBe(null)
-    await git.pushNewBranch(tree.storePath, oid, branchOf(deed))
-    expect(await git.remoteBranch(tree.storePath, branchOf(deed))).toBe(oid)
+    expect(await git.remoteBranch(tree.storePath, branchOf(deed), base.remote)).toBe(null)
+    await git.pushNewBranch(tree.storePath, oid, branchOf(deed), base.remote)
+    expect(await git.remoteBranch(tree.storePath, branchOf(deed), base.remote)).toBe(oid)
     return oid
   }
 
@@ -312,7 +312,7 @@ describe('a worker that tampers with git', () => {
     if (reason !== null) expect(found?.details['reason']).toContain(reason)
     expect(await faultOf(capture(tree))).toMatchObject({ code, message: found?.message })
     expect(read(join(tree.path, 'new.txt'))).toBe('new\n')
-    expect(await git.remoteBranch(tree.storePath, branchOf(deed))).toBe(null)
+    expect(await git.remoteBranch(tree.storePath, branchOf(deed), base.remote)).toBe(null)
     expect(canary.hasSung()).toBe(false)
     await git.removeTree(tree)
     expect(existsSync(tree.path)).toBe(false)

@@ -27,8 +27,7 @@ import {
   RUN_BRANCH,
   writeAt,
 } from '../support/git-scene.ts'
-import { bundleFixture } from '../support/processes.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { bundleFixture, waitUntil } from '../support/processes.ts'
 
 const POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n'
 

@@ -11,8 +11,8 @@ import type {
   PullRequest,
   TimelineEvent,
 } from '../../daemon/core/ports.ts'
-import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import type { PublishPolicy } from '../../daemon/publish/judge-tree.ts'
 import { type PublishPorts, runStages } from '../../daemon/publish/run-stages.ts'
 
 // A small world in memory for the publish protocol: one issue, its repository, and a clock. What is done to
@@ -287,6 +287,7 @@ export const JOURNAL: Journal = {
   stage: 'publishing',
   branch: 'automation/issue-7-r',
   base: { storePath: '/store', branch: 'develop', oid: 'b'.repeat(40) },
+  remote: null,
   treePath: '/tree',
   indexPath: '/index',
   label: '🤖️ Auto-Fix',

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals'
 import { fault } from '../../daemon/core/fault.ts'
 import type { Journal, PublishPlan, PublishStage } from '../../daemon/core/journal.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
-import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import type { PublishPolicy } from '../../daemon/publish/judge-tree.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
 import {
   COMMIT,

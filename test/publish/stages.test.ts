@@ -4,10 +4,9 @@ import { countEffects, type Effect } from '../../daemon/core/effects.ts'
 import { fault, isFault } from '../../daemon/core/fault.ts'
 import type { Journal, PublishPlan } from '../../daemon/core/journal.ts'
 import type { PullRequest, TimelineEvent, TreeChange } from '../../daemon/core/ports.ts'
-import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
 import { fromTimestamp, toTimestamp } from '../../daemon/core/timestamp.ts'
 import { carriesMarker, renderMarker } from '../../daemon/publish/freeze-publication.ts'
-import { judgeTree } from '../../daemon/publish/judge-tree.ts'
+import { judgeTree, type PublishPolicy } from '../../daemon/publish/judge-tree.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
 import {
   COMMIT,
@@ -404,7 +403,7 @@ async function publishThroughCrashes(
 async function expectOnce(world: World, plan: PublishPlan, crashes: readonly Crash[]) {
   world.advance(SETTLE_MS * 10) // everything still on its way arrives
   const journal = world.ports.journals.read(RUN)
-  await world.ports.git.remoteBranch('', '')
+  await world.ports.git.remoteBranch('', '', null)
   const { issue, branches, pulls, comments, timeline } = world
   const count = (list: Readonly<{ length: number }>, name: WriteName): boolean =>
     list.length === (EFFECTS[plan].includes(name) ? 1 : 0)

@@ -4,12 +4,12 @@ import { isFault } from '../../daemon/core/fault.ts'
 import type { PublishPlan } from '../../daemon/core/journal.ts'
 import { neutralizeMarkdown } from '../../daemon/core/markdown.ts'
 import type { CapturedTree } from '../../daemon/core/ports.ts'
-import type { PublishPolicy } from '../../daemon/core/publish-policy.ts'
 import {
   commentMarkerOf,
   freezePublication,
   type Report,
 } from '../../daemon/publish/freeze-publication.ts'
+import type { PublishPolicy } from '../../daemon/publish/judge-tree.ts'
 import { type BodyParts, renderBody } from '../../daemon/publish/render-body.ts'
 import { JOURNAL, MARKER, POLICY, START, US } from './publish-world.ts'
 
