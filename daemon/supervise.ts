@@ -4,9 +4,8 @@ import { describeFault } from './core/fault.ts'
 import { superviseRun } from './supervisor/supervise-run.ts'
 import { systemClock } from './sys/clock.ts'
 
-try {
-  await superviseRun(systemClock, process.argv[2] ?? '')
-} catch (thrown) {
+// Without await: the bundle is no module (scripts/build.mjs).
+superviseRun(systemClock, process.argv[2] ?? '').catch((thrown: unknown) => {
   process.stderr.write(`${describeFault(thrown)}\n`)
   process.exitCode = 1
-}
+})

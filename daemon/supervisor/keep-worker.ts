@@ -8,18 +8,17 @@ import { onSignals } from '../sys/leaving.ts'
 import { processSource } from '../sys/process-source.ts'
 import type { WorkerExit, WorkerProcess } from '../sys/spawn-worker.ts'
 import type { Activity } from './activity.ts'
-import { decideEnd } from './decide-end.ts'
 import { endProcesses } from './end-processes.ts'
 import type { PreparedRun } from './prepare-run.ts'
 import { ownProcessTree, type ProcessTree } from './process-tree.ts'
-import { reportEnd } from './report-end.ts'
+import { decideEnd, reportEnd } from './report-end.ts'
 import { isCancelled, writeStarted } from './run-files.ts'
 
 /** Between looks at control file, time and processes. */
 const LOOK_MS = 250
 /** After the last process is gone only a stranger can hold the pipe; it is not waited for longer. */
 const DRAIN_WAIT_MS = 1000
-/** For Node to notice the end of a worker that is dead already. */
+/** Where the worker is Node's: for it to notice the end of one that is dead already. */
 const COLLECT_WAIT_MS = 5000
 /** Between attempts on processes that cannot be ended. */
 const RETRY_MS = 10_000
@@ -118,7 +117,7 @@ async function watchWorker(scene: Scene, kept: Kept): Promise<End> {
 
 /** Adds the worker to started.json, for whoever has to sweep after us. */
 function recordWorker({ directory, started }: Scene, { pid }: WorkerProcess): void {
-  // It may have ended already; Node has not collected it before the next turn, so it is still listed.
+  // It may have ended already; nobody has collected it before the next turn, so it is still listed.
   const entry = processSource().entry(pid)
   if (entry === null) return
   const { startTicks, session } = entry

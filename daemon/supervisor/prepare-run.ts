@@ -1,6 +1,5 @@
 import { fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { Clock } from '../core/ports.ts'
 import {
   type Launch,
   parseEnvironment,
@@ -31,14 +30,14 @@ export type PreparedRun = Readonly<{
  * Everything that can fail before something is paid for. Any fault here ends the supervisor without a
  * `started.json`, so whoever watches knows that no worker ran (P§2).
  */
-export async function prepareRun(clock: Clock, directory: string): Promise<PreparedRun> {
+export function prepareRun(directory: string): PreparedRun {
   const lockPath = `${directory}/${RUN_FILES.supervisorLock}`
   if (inheritLock(SUPERVISOR_FDS.lock, lockPath) === null) throw refused('its lock was not given')
   // The worker's environment is in our memory: keep it, and ourselves, from being traced.
   setNonDumpable()
   const isSubreaper = setChildSubreaper()
   const launch = readLaunch(directory)
-  const environment = await readEnvironment(clock)
+  const environment = readEnvironment()
   // Never a second worker for one run, whatever went wrong with the first.
   if (fileStatus(`${directory}/${RUN_FILES.started}`) !== null)
     throw refused('it was started before')
@@ -55,9 +54,9 @@ function readLaunch(directory: string): Launch {
   return launch
 }
 
-async function readEnvironment(clock: Clock): Promise<Readonly<Record<string, string>>> {
+function readEnvironment(): Readonly<Record<string, string>> {
   const fd = SUPERVISOR_FDS.environment
-  const text = await readDescriptor(clock, fd, MAX_ENVIRONMENT_BYTES, ENVIRONMENT_WAIT_MS)
+  const text = readDescriptor(fd, MAX_ENVIRONMENT_BYTES, ENVIRONMENT_WAIT_MS)
   const environment = text === null ? null : parseEnvironment(text)
   if (environment === null) throw refused('the environment did not arrive')
   return environment

@@ -1,5 +1,5 @@
-// All processes of a run (P§4). The supervisor has one child of Node's own, the worker, whose status
-// only Node may collect; everything else it adopts as the subreaper and has to collect itself.
+// All processes of a run (P§4). The supervisor has one child of its own, the worker, whose end is told by
+// whoever started it (sys/spawn-worker.ts); everything else it adopts as the subreaper and has to collect itself.
 
 import { reap } from '../sys/native.ts'
 import {
@@ -19,19 +19,20 @@ export type ProcessTree = Readonly<{
   signal(identity: ProcessIdentity, signal: NodeJS.Signals): void
   /** SIGKILLs the worker's process group, if the worker is not collected yet. */
   killGroup(): void
-  /** Collects what has ended, the worker excepted. */
+  /** Collects what has ended; of the worker only where it is not Node's. */
   reap(): void
-  /** No child is left, ended ones included; the worker is not counted until Node has collected it. */
+  /** No child is left, ended ones included; the worker is not counted until its end was seen. */
   isEmpty(): boolean
 }>
 
 /**
  * The processes below this one.
- * @param worker its pid, and whether Node has seen it end
+ * @param worker its pid, and whether its end was seen
  * @param isSubreaper false where orphans do not come to us: then the worker's session is looked at too
  */
 export function ownProcessTree(
-  worker: Pick<WorkerProcess, 'pid' | 'killGroup'> & Readonly<{ isCollected: () => boolean }>,
+  worker: Pick<WorkerProcess, 'pid' | 'collect' | 'killGroup'> &
+    Readonly<{ isCollected: () => boolean }>,
   isSubreaper: boolean,
 ): ProcessTree {
   const self = ownIdentity()
@@ -49,6 +50,7 @@ export function ownProcessTree(
     signal: killIdentity,
     killGroup: worker.killGroup,
     reap: () => {
+      worker.collect()
       for (const pid of others()) reap(pid)
     },
     isEmpty: () => others().length === 0,

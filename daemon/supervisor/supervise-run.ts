@@ -26,7 +26,7 @@ import { writeStarted } from './run-files.ts'
 
 /** Runs the worker described in a run's folder; resolves when exit.json is durable. Faults: any of `prepareRun`. */
 export async function superviseRun(clock: Clock, directory: string): Promise<void> {
-  const run = await prepareRun(clock, directory)
+  const run = prepareRun(directory)
   const { launch, transcript, treeLock } = run
   const stop = new AbortController()
   const ignore = onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], () => stop.abort())
@@ -41,10 +41,6 @@ export async function superviseRun(clock: Clock, directory: string): Promise<voi
     }
     writeStarted(directory, started)
     const activity = watchActivity(clock, launch)
-    const drain = drainDescriptor(pipe.readFd, (bytes) => {
-      transcript.write(bytes)
-      activity.noteOutput()
-    })
     const spawned = await spawnWorker({
       argv: launch.argv,
       cwd: launch.treePath,
@@ -54,6 +50,11 @@ export async function superviseRun(clock: Clock, directory: string): Promise<voi
     })
     closeDescriptor(pipe.writeFd)
     treeLock.close()
+    // Begun now, so that the worker does not wait for it; until then the pipe itself keeps what is printed.
+    const drain = drainDescriptor(pipe.readFd, (bytes) => {
+      transcript.write(bytes)
+      activity.noteOutput()
+    })
     const scene = { clock, directory, run, started, activity, drain, stop: stop.signal }
     if (spawned.kind === 'spawned') return await keepWorker(scene, spawned.worker)
     drain.stop()

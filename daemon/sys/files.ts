@@ -71,6 +71,38 @@ export function readFileBounded(
 }
 
 /**
+ * The last bytes of a regular file, at most `maxBytes`; null when there is none. Faults: as
+ * `readFileBounded`, but never 'too large'.
+ */
+export function readFileTail(path: string, maxBytes: number): Buffer | null {
+  const fd = openToRead(path)
+  if (fd === null) return null
+  try {
+    const status = fstatSync(fd)
+    if (!status.isFile()) throw ioFault('Reading', path, NOT_REGULAR)
+    const buffer = Buffer.alloc(Math.min(status.size, maxBytes))
+    const from = status.size - buffer.length
+    const count = attempt('Reading', path, () => readSync(fd, buffer, 0, buffer.length, from))
+    return buffer.subarray(0, count)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Writes a file that must not be there yet (0600), durably. Faults: sys/io, also when it is there. */
+export function writeNewFile(path: string, text: string): void {
+  const fd = attempt('Creating', path, () => openSync(path, CREATE_FLAGS, 0o600))
+  try {
+    attempt('Writing', path, () => {
+      writeAll(fd, Buffer.from(text))
+      fsyncSync(fd)
+    })
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/**
  * Replaces a file in one step, durably: after a crash the path holds the whole old content or the
  * whole new one. The permissions become exactly `mode`. A temporary sibling is removed on failure.
  * Faults: sys/io, also when the path is a symbolic link or not a regular file.

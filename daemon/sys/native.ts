@@ -9,7 +9,7 @@ import { describeThrown, fault } from '../core/fault.ts'
 import { platformName } from './environment.ts'
 import { ioFault } from './io-fault.ts'
 
-/** What each platform has; null = it lacks the call. The symbols are those of the C library Node runs on. */
+/** What each platform has; null or absent = it lacks the call. The symbols are those of the C library Node runs on. */
 const CALLS = {
   linux: {
     flock: 'int flock(int fd, int operation)',
@@ -21,6 +21,17 @@ const CALLS = {
     pipe2: 'int pipe2(_Out_ int *fds, int flags)',
     pipe: null,
     fcntl: null,
+    poll: 'int poll(void *fds, ulong count, int waitMs)',
+    posix_spawn:
+      'int posix_spawn(void *pid, str path, void *actions, void *attributes, const char **argv, const char **env)',
+    posix_spawn_file_actions_init: 'int posix_spawn_file_actions_init(void *actions)',
+    posix_spawn_file_actions_addopen:
+      'int posix_spawn_file_actions_addopen(void *actions, int fd, str path, int flags, uint mode)',
+    posix_spawn_file_actions_adddup2:
+      'int posix_spawn_file_actions_adddup2(void *actions, int fd, int target)',
+    posix_spawnattr_init: 'int posix_spawnattr_init(void *attributes)',
+    posix_spawnattr_setflags: 'int posix_spawnattr_setflags(void *attributes, short flags)',
+    posix_spawnattr_setsigdefault: 'int posix_spawnattr_setsigdefault(void *attributes, void *set)',
   },
   darwin: {
     flock: 'int flock(int fd, int operation)',
@@ -32,6 +43,7 @@ const CALLS = {
     pipe2: null,
     pipe: 'int pipe(_Out_ int *fds)',
     fcntl: 'int fcntl(int fd, int command, ...)',
+    poll: 'int poll(void *fds, uint count, int waitMs)',
   },
 } as const satisfies Record<string, Record<string, string | null>>
 
@@ -49,6 +61,14 @@ const PR_SET_DUMPABLE = 4
 const PR_SET_CHILD_SUBREAPER = 36
 const SYS_PIDFD_SEND_SIGNAL = 424
 const SYS_PIDFD_OPEN = 434
+// poll(2): what is waited for, and where it stands in a struct pollfd.
+const POLLIN = 1
+const POLLFD_BYTES = 8
+const POLLFD_EVENTS_OFFSET = 4
+// <spawn.h> of Linux: every signal at its default, none blocked, a session of its own.
+const SPAWN_FLAGS = 0x04 | 0x08 | 0x80
+/** More than any C library takes for its spawn structures (336 and 80 bytes) or a set of signals (128). */
+const STRUCT_BYTES = 512
 
 /** How a child ended, as waitpid(2) tells it. */
 export type Reaped = Readonly<{ pid: number; exitCode: number | null; signal: number | null }>
@@ -95,6 +115,56 @@ export function reap(pid: number): Reaped | null {
   return signal === 0
     ? { pid: result, exitCode: (word >> 8) & 0xff, signal: null }
     : { pid: result, exitCode: null, signal }
+}
+
+/**
+ * Waits at most so many milliseconds; true = reading gives bytes or the end at once, false = not yet.
+ * Nothing else happens in this process meanwhile. Faults: sys/io, sys/native-unavailable.
+ */
+export function waitReadable(fd: number, waitMs: number): boolean {
+  const waited = Buffer.alloc(POLLFD_BYTES)
+  waited.writeInt32LE(fd)
+  waited.writeInt16LE(POLLIN, POLLFD_EVENTS_OFFSET)
+  const { result, errno } = call('poll', waited, 1, waitMs)
+  if (result < 0 && errno !== constants.errno.EINTR)
+    throw systemFault('Waiting for', `descriptor ${fd}`, errno)
+  return result > 0
+}
+
+/** Whether this platform has `spawnChild`. */
+export const canSpawnChild = (): boolean => has('posix_spawn')
+
+/**
+ * Starts a program in the working folder of this process, as leader of its own session, through posix_spawn(3):
+ * what the kernel refuses to run is refused, and not given to a shell as execvp(3), and Node with it, does.
+ * The child is ours to collect (`reap`), so its true end is known.
+ * @param fds by index of the child's descriptor, from 0; they must be larger than their index. null = /dev/null
+ * @returns the pid, or the system's error ('ENOENT')
+ */
+export function spawnChild(
+  argv: readonly [string, ...string[]],
+  env: Readonly<Record<string, string>>,
+  fds: readonly (number | null)[],
+): number | string {
+  const actions = Buffer.alloc(STRUCT_BYTES)
+  const attributes = Buffer.alloc(STRUCT_BYTES)
+  call('posix_spawn_file_actions_init', actions)
+  call('posix_spawnattr_init', attributes)
+  call('posix_spawnattr_setflags', attributes, SPAWN_FLAGS)
+  call('posix_spawnattr_setsigdefault', attributes, Buffer.alloc(STRUCT_BYTES, 0xff))
+  fds.forEach((fd, index) =>
+    fd === null
+      ? call('posix_spawn_file_actions_addopen', actions, index, '/dev/null', fileFlags.O_RDONLY, 0)
+      : call('posix_spawn_file_actions_adddup2', actions, fd, index),
+  )
+  const pid = Buffer.alloc(4)
+  const pairs = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const strings = [
+    [...argv, null],
+    [...pairs, null],
+  ]
+  const { result } = call('posix_spawn', pid, argv[0], actions, attributes, ...strings)
+  return result === 0 ? pid.readInt32LE() : errnoName(result)
 }
 
 /** A descriptor that means this one process for ever; null = no such process, or no such call here. */
@@ -147,19 +217,22 @@ function openForSync(path: string): number {
 }
 
 function systemFault(operation: string, path: string, errno: number): Error {
-  const names = Object.entries(constants.errno)
-  const name = names.find(([, number]) => number === errno)?.[0]
-  return ioFault(operation, path, name ?? `system error ${errno}`)
+  return ioFault(operation, path, errnoName(errno))
 }
 
-function declarations(): Record<CallName, string | null> {
+function errnoName(errno: number): string {
+  const names = Object.entries(constants.errno)
+  return names.find(([, number]) => number === errno)?.[0] ?? `system error ${errno}`
+}
+
+function declarations(): Partial<Record<CallName, string | null>> {
   const platform = platformName()
   if (platform === 'linux' || platform === 'darwin') return CALLS[platform]
   throw fault('sys/unsupported-platform', { platform })
 }
 
 function has(name: CallName): boolean {
-  return declarations()[name] !== null
+  return (declarations()[name] ?? null) !== null
 }
 
 function call(name: CallName, ...args: readonly unknown[]): { result: number; errno: number } {
@@ -175,7 +248,7 @@ const library = once(() => {
   const handle = koffi.load(null)
   const bound = new Map<CallName, NativeCall>()
   const bind = (name: CallName): NativeCall => {
-    const declaration = declarations()[name]
+    const declaration = declarations()[name] ?? null
     if (declaration === null) throw fault('sys/native-unavailable', { reason: `no ${name} here` })
     const known: NativeCall = bound.get(name) ?? declare(handle, declaration)
     bound.set(name, known)
@@ -192,10 +265,18 @@ function declare(handle: Koffi.LibraryHandle, declaration: string): NativeCall {
   }
 }
 
+/** The package that holds the code of one platform is koffi itself; koffi's own way to it takes twice the time. */
 function loadKoffi(): typeof Koffi {
+  // createRequire, not import: the callers are synchronous, and a bundler leaves it alone.
+  const require = createRequire(import.meta.url)
   try {
-    // createRequire, not import: the callers are synchronous, and a bundler leaves it alone.
-    const loaded: unknown = createRequire(import.meta.url)('koffi')
+    const loaded: unknown = require(`@koromix/koffi-${platformName()}-${process.arch}`)
+    if (isKoffi(loaded)) return loaded
+  } catch {
+    // Not where we can see it, as with some package managers, or for another C library; koffi knows more places.
+  }
+  try {
+    const loaded: unknown = require('koffi')
     if (isKoffi(loaded)) return loaded
   } catch (error) {
     const reason = describeThrown(error).split(' Require stack')[0]

@@ -1,4 +1,6 @@
 import {
+  accessSync,
+  chmodSync,
   constants,
   copyFileSync,
   lutimesSync,
@@ -6,6 +8,7 @@ import {
   realpathSync,
   renameSync,
   rmdirSync,
+  statfsSync,
   statSync,
   utimesSync,
 } from 'node:fs'
@@ -75,4 +78,42 @@ export function removeEmptyFolder(path: string): void {
 /** A fresh folder of our own (0700) where the system keeps temporary files. */
 export function makeTemporaryFolder(prefix: string): string {
   return mkdtempSync(join(tmpdir(), prefix))
+}
+
+/** Whether this process may read or change what the path leads to; a read-only file system counts. */
+export function isAllowed(path: string, action: 'read' | 'write'): boolean {
+  try {
+    accessSync(path, action === 'read' ? constants.R_OK : constants.R_OK | constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Changes the permission bits of a file or folder; a link is followed, so look first. Faults: sys/io. */
+export function changeMode(path: string, mode: number): void {
+  try {
+    chmodSync(path, mode)
+  } catch (error) {
+    throw ioFault('Changing the permissions of', path, error)
+  }
+}
+
+/** The file system that holds a path. */
+export type FileSystem = Readonly<{
+  /** statfs(2) `f_type`; its numbers have a meaning on Linux only. */
+  magic: number
+  freeBytes: number
+  /** null = it makes them as needed. */
+  freeInodes: number | null
+}>
+
+/** Faults: sys/io. */
+export function fileSystemOf(path: string): FileSystem {
+  try {
+    const { type, bavail, bsize, files, ffree } = statfsSync(path)
+    return { magic: type, freeBytes: bavail * bsize, freeInodes: files > 0 ? ffree : null }
+  } catch (error) {
+    throw ioFault('Looking at', path, error)
+  }
 }

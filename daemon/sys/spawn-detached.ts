@@ -11,7 +11,12 @@ export type DetachedRequest = Readonly<{
   /** By index of the child's descriptor; a number = a descriptor of ours, which stays open here. */
   stdio: readonly ('ignore' | number)[]
   /** A text the child reads to its end from descriptor `fd`, which `stdio` leaves out or ignores. */
-  input?: Readonly<{ fd: number; text: string }>
+  input?: Readonly<{
+    fd: number
+    text: string
+    /** Awaited when the program runs and before it gets the text; must not throw. */
+    before?: (pid: number) => Promise<unknown>
+  }>
 }>
 
 /** A reader that does not take its input for so long will not take it at all. */
@@ -37,13 +42,16 @@ export async function spawnDetached(request: DetachedRequest): Promise<{ pid: nu
 
 async function deliver(
   child: StartedProcess,
-  input: Readonly<{ fd: number; text: string }>,
+  input: NonNullable<DetachedRequest['input']>,
   program: string,
 ): Promise<void> {
   const pipe = child.stdio[input.fd]
   if (!(pipe instanceof Writable)) throw fault('sys/spawn-failed', { program, reason: 'no pipe' })
   // A child that ends without reading is no fault of the start; its lock tells that it is gone.
   pipe.on('error', () => {})
+  await input.before?.(child.pid)
+  // It has ended meanwhile, and its pipe with it.
+  if (pipe.destroyed) return
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true

@@ -69,6 +69,24 @@ export function isProviderName(name: string, allowlist: readonly string[]): bool
   )
 }
 
+/** Of the variables a provider's tools read, those with such a word in the name hold a secret. */
+const SECRET_WORDS = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/
+
+/**
+ * Values a worker is given that nobody else may see: those of every variable the operator has listed, and of the
+ * provider's variables that are named like a secret. The worker knows them and may tell them in its result.
+ */
+export function workerSecrets(
+  source: Readonly<Record<string, string>>,
+  allowlist: readonly string[],
+): readonly string[] {
+  return Object.entries(source).flatMap(([name, value]) => {
+    if (!isProviderName(name, allowlist)) return []
+    const isProviders = ALLOWED_PREFIXES.some((prefix) => name.startsWith(prefix))
+    return isProviders && !SECRET_WORDS.test(name) ? [] : [value.trim()]
+  })
+}
+
 function isSecret(value: string, secrets: readonly string[]): boolean {
   return (
     looksLikeGithubToken(value) || secrets.some((secret) => secret !== '' && value.includes(secret))

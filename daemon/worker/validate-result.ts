@@ -1,6 +1,8 @@
-import { fault } from '../core/fault.ts'
+import { fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
+import { redact } from '../core/redaction.ts'
 import { shortenCharacters } from '../core/voice.ts'
+import { readFileBounded } from '../sys/files.ts'
 import { cutUtf8 } from './cut-utf8.ts'
 import { findJsonHazard, type JsonHazard } from './strict-json.ts'
 
@@ -45,14 +47,20 @@ const HAZARDS = {
 } as const satisfies Record<JsonHazard['kind'], (hazard: JsonHazard) => string>
 
 /**
- * A worker's result from the bytes of its file.
+ * A worker's result from the bytes of its file. Secrets are masked before anything is judged, cut or told: this
+ * is where the worker's words come in that go out in commits, pull requests, comments and errors.
+ * @param known secret values the worker may have told
  * Faults: worker/result-unreadable (not UTF-8 or not JSON), worker/result-invalid (naming the field).
  */
-export function parseResult(bytes: Uint8Array, transcript = ''): ParsedResult {
+export function parseResult(
+  bytes: Uint8Array,
+  transcript = '',
+  known: readonly string[] = [],
+): ParsedResult {
   const text = decode(bytes, transcript)
   const hazard = findJsonHazard(text, LIMITS.resultDepth)
-  if (hazard !== null) throw invalid(HAZARDS[hazard.kind](hazard))
-  const value = parseJson(text, transcript)
+  if (hazard !== null) throw invalid(HAZARDS[hazard.kind](masked(hazard, known)))
+  const value = withoutSecrets(parseJson(text, transcript), known)
   if (!isObject(value)) throw invalid('it is not a JSON object')
 
   const status = value['status']
@@ -93,6 +101,23 @@ export function parseResult(bytes: Uint8Array, transcript = ''): ParsedResult {
       artifacts: artifacts !== undefined && isObject(artifacts) ? artifacts : {},
     },
   }
+}
+
+function masked(hazard: JsonHazard, known: readonly string[]): JsonHazard {
+  return 'key' in hazard ? { ...hazard, key: redact(hazard.key, known) } : hazard
+}
+
+/** Every text in a value masked, the names of its entries too. */
+function withoutSecrets(value: JsonValue, known: readonly string[]): JsonValue {
+  if (typeof value === 'string') return redact(value, known)
+  if (typeof value !== 'object' || value === null) return value
+  if (!isObject(value)) return value.map((item) => withoutSecrets(item, known))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      redact(name, known),
+      withoutSecrets(inner, known),
+    ]),
+  )
 }
 
 function decode(bytes: Uint8Array, transcript: string): string {
@@ -174,4 +199,32 @@ function show(hazard: JsonHazard): string {
 
 function shorten(text: string): string {
   return shortenCharacters(text, 64)
+}
+
+/**
+ * The result file of a run. The file is opened without following links and only when it is a regular
+ * file with no other name, for another one may lie where the worker may not look; no more than 1 MiB is
+ * read (R§7.2). The bytes are those of the file, secrets and all.
+ * @param transcript where the worker's output is; named in the faults
+ * @param known secret values the worker may have told
+ * Faults: worker/result-missing, worker/result-unreadable, worker/result-invalid.
+ */
+export function readResult(
+  path: string,
+  transcript: string,
+  known: readonly string[],
+): { parsed: ParsedResult; bytes: Uint8Array } {
+  const bytes = readOrFault(path, transcript)
+  if (bytes === null) throw fault('worker/result-missing', { transcript })
+  return { parsed: parseResult(bytes, transcript, known), bytes }
+}
+
+function readOrFault(path: string, transcript: string): Uint8Array | null {
+  try {
+    return readFileBounded(path, LIMITS.resultBytes, { refuseHardLinks: true })
+  } catch (cause) {
+    // What the worker put there in place of a file is the worker's doing, not a fault around us.
+    const reason = isFault(cause) ? String(cause.details['reason'] ?? cause.message) : 'unknown'
+    throw fault('worker/result-unreadable', { reason: `it is ${reason}`, transcript }, cause)
+  }
 }

@@ -156,7 +156,7 @@ async function supervise({ root, dist, formatRunFile }, argv) {
   writeFileSync(join(directory, 'launch.json'), formatRunFile('launch', launch))
   const lock = openSync(join(directory, 'sup.lock'), 'a+', 0o600)
   const stdio = ['ignore', 'ignore', 'inherit', lock, 'pipe']
-  const child = spawn(process.execPath, [join(dist, 'supervisor.mjs'), directory], {
+  const child = spawn(process.execPath, [join(dist, 'supervisor.cjs'), directory], {
     stdio,
     cwd: '/',
     env: environment(),

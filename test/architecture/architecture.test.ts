@@ -122,7 +122,7 @@ const packagesIn = (modules: readonly string[]): readonly string[] => [
 
 describe('how much does each process load', () => {
   test('the supervisor is small: sys and core, and the one package it starts programs with', () => {
-    const { kilobytes, modules } = closureOf('supervisor.mjs')
+    const { kilobytes, modules } = closureOf('supervisor.cjs')
     expect(kilobytes).toBeLessThanOrEqual(120)
     expect(modules).toContain('daemon/supervise.ts')
     const foreign = modules.filter(

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   existsSync,
   mkdirSync,
@@ -10,16 +12,16 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { classifyEnd } from '../../daemon/core/classify-end.ts'
 import type { LaunchRequest, SupervisionEnd } from '../../daemon/core/executor.ts'
-import { sweepRun } from '../../daemon/executor/sweep-run.ts'
-import { watchSupervisor } from '../../daemon/executor/watch-supervisor.ts'
+import { sweepRun } from '../../daemon/executor/run-files.ts'
+import { watchSupervisor } from '../../daemon/executor/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { isLocked, tryLock } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { spawnDetached } from '../../daemon/sys/spawn-detached.ts'
-import { actorsOf, bundleFixture } from '../support/processes.ts'
+import { actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
 import { buildSupervisor, type Rig, reportOf, rogue, shell } from '../support/supervisor-rig.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 describe('runs on a trusted host', () => {
   const supervisor = buildSupervisor()
@@ -339,3 +341,132 @@ describe('a supervisor that dies anywhere', () => {
     return seen
   }
 })
+
+describe('a run on a full disk', () => {
+  // A real file system of 512 KiB, mounted where only the tests see it. Where neither this user nor root may
+  // mount, a limit on the size of files says no in its place: the system's answer is another one then.
+  const supervisor = buildSupervisor()
+  let disk: Disk
+  let rig: Rig
+
+  beforeEach(async () => {
+    disk = await openDisk()
+  })
+  afterEach(async () => {
+    await rig.close()
+    await disk.close()
+  })
+  afterAll(() => supervisor.remove())
+
+  /** A supervisor whose own files grow no more, where there is no disk to fill. */
+  const limited = (blocks: number): readonly [string, ...string[]] => {
+    const program = [process.execPath, supervisor.path] as const
+    if (disk.isReal) return program
+    return ['/bin/sh', '-c', `ulimit -f ${blocks}; exec "$@"`, 'sh', ...program]
+  }
+  const program = (argv: readonly [string, ...string[]]) => ({
+    argv,
+    logPath: join(disk.outside, 'supervisor.log'),
+  })
+
+  /** Nothing of a failed run keeps the next one from being kept, once there is room. */
+  async function expectNextRunIsKept(): Promise<void> {
+    const next = supervisor.open()
+    expect(await next.run({ argv: shell('exit 7') })).toMatchObject({ exitCode: 7 })
+    await next.close()
+  }
+
+  test('its output fills the disk: it is ended, and the end of the output makes room for the report', async () => {
+    rig = supervisor.open(program(limited(8)), disk.folder)
+    const change = { argv: shell('exec yes'), transcriptMaxBytes: 100_000_000 }
+    const transcriptPath = join(rig.root, 'run.log')
+    const report = await rig.run({ ...change, transcriptPath })
+    expect(report).toMatchObject({
+      reason: 'transcript-failed',
+      detail: disk.error,
+      transcriptTruncated: true,
+      unkillable: [],
+    })
+    expect(report.transcriptBytes).toBeGreaterThan(1000)
+    const facts = { runId: '', program: '', transcriptPath: '/t', timeoutMs: 1, stallMs: 0 }
+    expect(classifyEnd({ kind: 'ended', report }, facts)).toEqual({
+      kind: 'failed',
+      code: 'worker/transcript-failed',
+      details: { transcript: '/t', reason: disk.error },
+    })
+    await expectNextRunIsKept()
+  })
+
+  test('the disk is full before it begins: no worker is started, and the reason is told', async () => {
+    const fill = `cat /dev/zero >"${disk.folder}/filler" 2>/dev/null; exec "$@"`
+    const filled = ['/bin/sh', '-c', fill, 'sh', process.execPath, supervisor.path] as const
+    rig = supervisor.open(program(disk.isReal ? filled : limited(0)), disk.folder)
+    const request = { ...rig.request, argv: shell('touch ran') }
+    await rig.executor.launch(request)
+    const end = await rig.executor.watch(request)
+    expect(end).toEqual({ kind: 'vanished', launched: true, workerStarted: false })
+    expect(rig.read('ran')).toBeNull()
+    const said = readFileSync(join(disk.outside, 'supervisor.log'), 'utf8')
+    // The limit is on the log, too.
+    expect(said).toContain(disk.isReal ? disk.error : '')
+    await expectNextRunIsKept()
+  })
+
+  test('its worker fills the disk: the report waits for room, and the lock says so meanwhile', async () => {
+    rig = supervisor.open(program([process.execPath, supervisor.path]), disk.folder)
+    // A folder in the place of the report stands for the full disk where there is none.
+    const deed = disk.isReal ? 'cat /dev/zero >filler' : 'mkdir ../run/exit.json'
+    const argv = shell(`${deed}; exit 5`)
+    const transcriptPath = join(disk.outside, 'run.log')
+    const request = { ...rig.request, argv, transcriptPath }
+    await rig.executor.launch(request)
+    const worker = await waitUntil('the worker is recorded', () => rig.started()?.worker)
+    await waitUntil('the worker has ended', () => identifyProcess(worker.pid) === null)
+    expect(isLocked(join(request.directory, 'sup.lock'))).toBe(true)
+    rmSync(disk.isReal ? rig.inTree('filler') : join(request.directory, 'exit.json'), {
+      recursive: true,
+    })
+    const report = reportOf(await rig.executor.watch(request), rig.root)
+    expect(report).toMatchObject({ reason: 'exited', exitCode: 5, unkillable: [] })
+    await expectNextRunIsKept()
+  })
+})
+
+/** A small file system of its own, or a plain folder. */
+type Disk = Readonly<{
+  folder: string
+  /** A folder with room. */
+  outside: string
+  isReal: boolean
+  /** What the system says when there is no room. */
+  error: string
+  close: () => Promise<void>
+}>
+
+/** As root of a user namespace of our own, which any user may be on most systems; then as root itself. */
+const WAYS_TO_MOUNT = [['-rm'], ['-m']] as const
+
+async function openDisk(): Promise<Disk> {
+  const outside = mkdtempSync(join(tmpdir(), 'full-disk-'))
+  const point = join(outside, 'disk')
+  mkdirSync(point)
+  for (const flags of WAYS_TO_MOUNT) {
+    const script = 'mount -t tmpfs -o size=512k tmpfs "$1" && echo mounted && exec sleep 600'
+    const holder = spawn('unshare', [...flags, '/bin/sh', '-c', script, 'sh', point], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const ended = once(holder, 'close').catch(() => {})
+    const [said] = await Promise.race([once(holder.stdout, 'data'), ended.then(() => [''])])
+    const close = async (): Promise<void> => {
+      holder.kill('SIGKILL')
+      await ended
+      rmSync(outside, { recursive: true })
+    }
+    const folder = `/proc/${holder.pid}/root${point}`
+    if (String(said).includes('mounted'))
+      return { folder, outside, isReal: true, error: 'ENOSPC', close }
+    await ended
+  }
+  const close = (): Promise<void> => Promise.resolve(rmSync(outside, { recursive: true }))
+  return { folder: point, outside, isReal: false, error: 'EFBIG', close }
+}

@@ -8,16 +8,16 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { classifyEnd } from '../../daemon/core/classify-end.ts'
 import type { LaunchRequest } from '../../daemon/core/executor.ts'
 import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
-import { watchSupervisor } from '../../daemon/executor/watch-supervisor.ts'
+import { watchSupervisor } from '../../daemon/executor/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { processesWorkingIn } from '../../daemon/sys/find-processes.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { childrenOf, identifyProcess } from '../../daemon/sys/process-identity.ts'
-import { type Actor, actorsOf, bundleFixture } from '../support/processes.ts'
+import { type Actor, actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
 import { buildSupervisor, type Rig, reportOf, rogue } from '../support/supervisor-rig.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 // The rogues' gallery: each worker does one bad thing (test/fixtures/bin/rogue) under the real supervisor.
 // What holds for all of them is said once, in `expectNoTrace`.
@@ -406,6 +406,23 @@ describe('a worker that dies', () => {
     }
     const expected = DEADLY.map((signal) => [signal, { reason: 'exited', exitCode: null, signal }])
     expect(told).toEqual(Object.fromEntries(expected))
+  })
+
+  test('by a signal without a name, after a result that says success: it is not taken for one', async () => {
+    const report = await rig.run({ argv: rogue('succeeds-and-dies-by', 'SIGRTMIN+3') })
+    expect(rig.read('worker-result.json')).toContain('success')
+    expect(report).toMatchObject({ reason: 'exited', exitCode: null, signal: 'SIGRTMIN+3' })
+    const facts = { runId: '', program: '', transcriptPath: '', timeoutMs: 1, stallMs: 0 }
+    expect(classifyEnd({ kind: 'ended', report }, facts)).toMatchObject({
+      kind: 'failed',
+      code: 'worker/interrupted',
+      details: { reason: 'the worker received SIGRTMIN+3' },
+    })
+  })
+
+  test('by the last of them', async () => {
+    const report = await rig.run({ argv: rogue('dies-by', 'SIGRTMAX') })
+    expect(report).toMatchObject({ exitCode: null, signal: 'SIGRTMIN+30' })
   })
 
   async function dieBy(name: string): Promise<Partial<ExitReport>> {

@@ -12,14 +12,16 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { LaunchRequest } from '../../daemon/core/executor.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
-import { decideEnd, type Observation } from '../../daemon/supervisor/decide-end.ts'
 import { endProcesses } from '../../daemon/supervisor/end-processes.ts'
 import type { ProcessTree } from '../../daemon/supervisor/process-tree.ts'
+import { decideEnd, type Observation } from '../../daemon/supervisor/report-end.ts'
 import { startTranscript, type Transcript } from '../../daemon/supervisor/transcript.ts'
 import { environmentOf } from '../../daemon/sys/process-identity.ts'
-import { createSharedClock } from '../support/shared-clock.ts'
+import { waitUntil } from '../support/processes.ts'
+import { createSharedClock } from '../support/program-rig.ts'
 import { buildSupervisor, type Rig, shell, writeScript } from '../support/supervisor-rig.ts'
-import { waitUntil } from '../support/wait-until.ts'
+
+const NOT_EXECUTABLE = 'it is neither a program of this machine nor a script with a #! line'
 
 describe('a supervised run', () => {
   const supervisor = buildSupervisor()
@@ -132,18 +134,64 @@ describe('a supervised run', () => {
       [
         'a script without its first line',
         () => writeScript(rig.inTree('script'), 'exit 0\n'),
-        'it is neither a program nor a script with a #! line',
+        NOT_EXECUTABLE,
+      ],
+      ['an empty file', () => writeScript(rig.inTree('empty'), ''), NOT_EXECUTABLE],
+      ['four bytes of a program', () => program((bytes) => bytes.subarray(0, 4)), NOT_EXECUTABLE],
+      [
+        'the first page of nothing behind them',
+        () => program((bytes) => Buffer.concat([bytes.subarray(0, 4), Buffer.alloc(4096)])),
+        NOT_EXECUTABLE,
       ],
       [
-        'an empty file',
-        () => writeScript(rig.inTree('empty'), ''),
-        'it is neither a program nor a script with a #! line',
+        'a program cut behind its header',
+        () => program((bytes) => bytes.subarray(0, 64)),
+        NOT_EXECUTABLE,
+      ],
+      [
+        'a program of another machine',
+        // e_machine: none that exists.
+        () => program((bytes) => (bytes.writeUInt16LE(0xfeed, 18), bytes)),
+        NOT_EXECUTABLE,
+      ],
+      [
+        'a library’s kind of file',
+        () => program((bytes) => (bytes.writeUInt16LE(1, 16), bytes)),
+        NOT_EXECUTABLE,
       ],
     ])('%s is told as a failed spawn', async (_, program, detail) => {
       const report = await rig.run({ argv: [program()] })
       expect(report).toMatchObject({ reason: 'spawn-failed', detail, exitCode: null, signal: null })
       expect(rig.started()?.worker).toBeNull()
     })
+
+    test('a program cut in its midst is no success: the system has begun it before it sees that', async () => {
+      const cut = program((bytes) => bytes.subarray(0, 1000))
+      expect(await rig.run({ argv: [cut] })).toMatchObject({ exitCode: null, signal: 'SIGSEGV' })
+    })
+
+    test('a NUL character, which would cut an argument or a variable, is told as a failed spawn', async () => {
+      const detail = 'an argument or a variable has a NUL character'
+      for (const change of [
+        { argv: shell('true\0') },
+        { environment: { ...rig.request.environment, ODD: 'a\0b' } },
+      ]) {
+        await rig.close()
+        rig = supervisor.open()
+        expect(await rig.run(change)).toMatchObject({ reason: 'spawn-failed', detail })
+      }
+    })
+
+    test('a tree that is gone is told as a failed spawn', async () => {
+      rmSync(rig.request.treePath, { recursive: true })
+      expect(await rig.run()).toMatchObject({ reason: 'spawn-failed', detail: 'ENOENT' })
+    })
+
+    /** A real program of this machine, changed. */
+    function program(change: (bytes: Buffer) => Uint8Array): string {
+      writeFileSync(rig.inTree('program'), change(readFileSync('/bin/true')), { mode: 0o755 })
+      return rig.inTree('program')
+    }
 
     test('an environment larger than the system takes is told as a failed spawn', async () => {
       const environment = { ...rig.request.environment, LARGE: 'x'.repeat(200_000) }

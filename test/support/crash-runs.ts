@@ -5,9 +5,9 @@ import type { Executor } from '../../daemon/core/executor.ts'
 import type { Claims, Git, GitHub, Journals, Store } from '../../daemon/core/ports.ts'
 import type { Leftovers } from '../../daemon/core/retention.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
+import { waitUntil } from './processes.ts'
 import { BOT, type Finished, LABELS, type ProgramRig } from './program-rig.ts'
 import { expectPublishedOnce, QUIET, treesOf } from './program-views.ts'
-import { waitUntil } from './wait-until.ts'
 
 // Killing the program's processes at their effects, and what must be true when others have gone on.
 

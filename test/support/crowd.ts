@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { expect } from '@jest/globals'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
+import { waitUntil } from './processes.ts'
 import { LABELS, openProgramRig, type ProgramRig } from './program-rig.ts'
 import { addRepository, QUIET } from './program-views.ts'
-import { waitUntil } from './wait-until.ts'
 
 // Many repositories, many issues, and ticks that are always fired eight at a time. How many workers were at work is
 // told by the workers themselves.

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { BaseCommit, Git, RunTree } from '../../daemon/core/ports.ts'
+import type { FetchedBase, Git, RunTree } from '../../daemon/core/ports.ts'
 import { type GitOptions, openGit } from '../../daemon/git/open-git.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 
@@ -32,7 +32,7 @@ export type GitScene = Readonly<{
   /** The adapter with other options or variables. */
   open(options?: Partial<GitOptions>, variables?: Readonly<Record<string, string>>): Git
   /** Fetches the base and checks out a tree. */
-  checkOut(name?: string, branch?: string): Promise<RunTree & Readonly<{ base: BaseCommit }>>
+  checkOut(name?: string, branch?: string): Promise<RunTree & Readonly<{ base: FetchedBase }>>
   remove(): void
 }>
 

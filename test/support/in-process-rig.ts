@@ -465,9 +465,10 @@ function lightGit(origin: string, commit: string): Partial<Git> {
     return existsSync(path) ? readFileSync(path, 'utf8').trim() : null
   }
   const change = { path: 'app.txt', status: 'modified', newOid: commit, size: 7 } as const
+  const base = { storePath: origin, branch: 'main', remote: { clonePath: origin, settings: [] } }
   const modes = { oldMode: '100644', newMode: '100644', linkTarget: null }
   return {
-    fetchBase: async () => ({ storePath: origin, branch: 'main', oid: read('main') ?? '' }),
+    fetchBase: async () => ({ ...base, oid: read('main') ?? '' }),
     createTree: async ({ storePath, oid }, { path, indexPath }) => {
       mkdirSync(path, { recursive: true })
       return { storePath, path, indexPath, baseOid: oid }

@@ -381,6 +381,7 @@ export function makeModelCalls(parts: CallParts) {
           storePath: repositoryId(name),
           branch: 'main',
           oid: branchTip(github.repositoryAt(name), 'main') ?? '',
+          remote: { clonePath: '/clone', settings: [] },
         })),
       commitTree: async (_, request) => {
         const oid = createHash('sha1').update(JSON.stringify(request)).digest('hex')

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -139,5 +140,18 @@ function read(path: string): string {
     return readFileSync(path, 'latin1')
   } catch {
     return '' // it has ended meanwhile
+  }
+}
+
+/** Looks again and again until something is found; fails when that takes too long. */
+export async function waitUntil<T>(
+  what: string,
+  look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
+  timeoutMs = 20_000,
+): Promise<T> {
+  for (const end = performance.now() + timeoutMs; ; await pause(5)) {
+    const found = await look()
+    if (found !== null && found !== undefined && found !== false) return found
+    assert.ok(performance.now() < end, `not within ${timeoutMs} ms: ${what}`)
   }
 }

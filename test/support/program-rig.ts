@@ -21,9 +21,9 @@ import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf, type StateLayout } from '../../daemon/state/layout.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
+import { writeFileAtomic } from '../../daemon/sys/files.ts'
 import { cwdOf, environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
-import { createSharedClock, type SharedClock } from './shared-clock.ts'
-import { waitUntil } from './wait-until.ts'
+import { waitUntil } from './processes.ts'
 
 // The built program as users start it, against the embedded GitHub: real processes, real git, real files.
 
@@ -264,4 +264,28 @@ export function textsUnder(folder: string): ReadonlyMap<string, string> {
       .map((entry) => join(entry.parentPath, entry.name))
       .map((path) => [path, readFileSync(path, 'latin1')]),
   )
+}
+
+/** One wall clock for all processes of a test that are started with `env`. */
+export type SharedClock = Readonly<{
+  env: Readonly<{ NODE_OPTIONS: string; TEST_CLOCK_FILE: string }>
+  advance(ms: number): void
+  now(): number
+}>
+
+/** A clock that starts at the real time; its file lies in `dir`, which the test removes. */
+export function createSharedClock(dir: string): SharedClock {
+  const file = join(dir, 'clock-offset')
+  const preload = new URL('./shifted-clock.mjs', import.meta.url).href
+  let offset = 0
+  const publish = (): void => writeFileAtomic(file, String(offset))
+  publish()
+  return {
+    env: { NODE_OPTIONS: `--import=${preload}`, TEST_CLOCK_FILE: file },
+    advance(ms) {
+      offset += ms
+      publish()
+    },
+    now: () => Date.now() + offset,
+  }
 }

@@ -16,8 +16,8 @@ import type { Journal } from '../../daemon/core/journal.ts'
 import { parseRunFile } from '../../daemon/core/supervisor-files.ts'
 import type { LoggedRequest } from '../../daemon/demo/hub.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
+import { waitUntil } from './processes.ts'
 import { BOT, bridge, type Finished, killQuietly, LABELS, type ProgramRig } from './program-rig.ts'
-import { waitUntil } from './wait-until.ts'
 
 // What a test looks at after the program ran, and how it steers what the program meets.
 

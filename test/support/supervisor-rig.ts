@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import type { Executor, LaunchRequest, SupervisionEnd } from '../../daemon/core/executor.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
 import { type ExitReport, parseRunFile, type Started } from '../../daemon/core/supervisor-files.ts'
-import type { SupervisorProgram } from '../../daemon/executor/start-supervisor.ts'
-import { trustedHost } from '../../daemon/executor/trusted-host.ts'
+import { type SupervisorProgram, trustedHost } from '../../daemon/executor/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { removePath } from '../../daemon/sys/files.ts'
 import { processesHolding, processesWithVariable } from '../../daemon/sys/find-processes.ts'
@@ -44,14 +43,19 @@ export type Rig = Readonly<{
 export function buildSupervisor(): Readonly<{
   path: string
   remove: () => void
-  open: (change?: Partial<SupervisorProgram>) => Rig
+  /** Below the folder for temporary files, or another one. */
+  open: (change?: Partial<SupervisorProgram>, folder?: string) => Rig
 }> {
   const bundle = bundleFixture('../../daemon/supervise')
-  return { ...bundle, open: (change) => openRig(bundle.path, change) }
+  return { ...bundle, open: (change, folder) => openRig(bundle.path, change, folder) }
 }
 
-function openRig(supervisorPath: string, change: Partial<SupervisorProgram> = {}): Rig {
-  const root = mkdtempSync(join(tmpdir(), 'supervised-run-'))
+function openRig(
+  supervisorPath: string,
+  change: Partial<SupervisorProgram> = {},
+  folder = tmpdir(),
+): Rig {
+  const root = mkdtempSync(join(folder, 'supervised-run-'))
   const directory = join(root, 'run')
   const treePath = join(root, 'tree')
   mkdirSync(directory)

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   linkSync,
   mkdirSync,
@@ -14,10 +14,10 @@ import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { isFault } from '../../daemon/core/fault.ts'
-import { readResult } from '../../daemon/worker/read-result.ts'
+import { workerSecrets } from '../../daemon/worker/build-environment.ts'
 import { findJsonHazard } from '../../daemon/worker/strict-json.ts'
-import { parseResult } from '../../daemon/worker/validate-result.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { parseResult, readResult } from '../../daemon/worker/validate-result.ts'
+import { waitUntil } from '../support/processes.ts'
 
 const VALID = {
   status: 'success',
@@ -242,6 +242,81 @@ describe('which results are accepted', () => {
   })
 })
 
+describe('what is masked in a result', () => {
+  // Put together, so that no scanner takes them for real ones.
+  const TOKEN = ['gh', 'p_'].join('') + 'a1B2'.repeat(9)
+  const OWN = ['opaque', 'token', '0123456789'].join('-')
+  const GIVEN = 'pass word "of" the provider\\'
+  const KNOWN = [OWN, GIVEN]
+  const ADDRESS = ['https://me:', 'hidden-word', '@example.com/a'].join('')
+  const TOLD = [TOKEN, OWN, GIVEN, encodeURIComponent(GIVEN), btoa(`x:${OWN}`), ADDRESS]
+  const SECRET = /a1B2|0123456789|provider|hidden-word|MDEyMzQ1Njc4/
+
+  test.each(TOLD)('in every text of it, and in the names in its artifacts: %#', (told) => {
+    const text = `before ${told} after`
+    const parsed = parseResult(
+      bytesOf({
+        status: 'success',
+        summary: text,
+        commit_message: text,
+        pull_request_title: text,
+        artifacts: { list: [{ deep: text }], [told]: 1 },
+      }),
+      '',
+      KNOWN,
+    )
+    expect(JSON.stringify(parsed)).not.toMatch(SECRET)
+    expect(parsed).toMatchObject({
+      kind: 'success',
+      result: {
+        summary: expect.stringMatching(/^before .*<redacted>.* after$/),
+        commitMessage: expect.stringMatching(/^before .*<redacted>.* after$/),
+        pullRequestTitle: expect.stringMatching(/^before .*<redacted>.* after$/),
+      },
+    })
+  })
+
+  test('before a text is cut, so that no half of one is left', () => {
+    const title = 'x'.repeat(250) + OWN + 'y'.repeat(100)
+    expect(
+      JSON.stringify(parseResult(bytesOf({ ...VALID, pull_request_title: title }), '', KNOWN)),
+    ).not.toMatch(/opaque/)
+  })
+
+  test.each(TOLD)('in what a worker says of its failure: %#', (told) => {
+    const failed = parseResult(bytesOf({ status: `no ${told}`, summary: told }), '', KNOWN)
+    expect(failed.kind).toBe('failure')
+    expect(JSON.stringify(failed)).not.toMatch(SECRET)
+  })
+
+  test.each(TOLD)('in what is refused: %#', (told) => {
+    const key = JSON.stringify(told)
+    const refused = [
+      refusal(() => parseResult(bytesOf({ ...VALID, [told]: 1 }), '', KNOWN)),
+      refusal(() => parseResult(bytesOf(`{${key}:1,${key}:2}`), '', KNOWN)),
+    ]
+    expect(refused).toEqual([
+      expect.stringContaining('it has the unknown field'),
+      expect.stringContaining('stands twice'),
+    ])
+    expect(refused.join()).not.toMatch(SECRET)
+  })
+
+  test('which values of its environment a worker may not tell', () => {
+    const given = {
+      OPENAI_API_KEY: 'one',
+      ANTHROPIC_AUTH_TOKEN: ' two\n',
+      OPENAI_BASE_URL: 'https://example.com',
+      OPENCODE_MODEL: 'm',
+      MY_SETTING: 'three',
+      OTHER: 'x',
+      PATH: '/bin',
+      GITHUB_TOKEN: 'never given',
+    }
+    expect(workerSecrets(given, ['MY_*', 'GITHUB_TOKEN'])).toEqual(['one', 'two', 'three'])
+  })
+})
+
 describe('which files are read', () => {
   let folder = ''
   beforeEach(() => {
@@ -249,7 +324,7 @@ describe('which files are read', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
   const read = (name: string): unknown =>
-    refusal(() => readResult(join(folder, name), '/runs/x.log').parsed)
+    refusal(() => readResult(join(folder, name), '/runs/x.log', []).parsed)
   const write = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content)
     return join(folder, name)
@@ -257,7 +332,7 @@ describe('which files are read', () => {
 
   test('a regular file, whose bytes are returned as they are', () => {
     const text = `${JSON.stringify(VALID)}\n \n`
-    const { parsed, bytes } = readResult(write('r', text), '')
+    const { parsed, bytes } = readResult(write('r', text), '', [])
     expect(parsed.kind).toBe('success')
     expect(Buffer.from(bytes).toString()).toBe(text)
   })
@@ -291,6 +366,23 @@ describe('which files are read', () => {
     ])
     expect(performance.now() - started).toBeLessThan(5_000)
     await new Promise((closed) => server.close(closed))
+  })
+
+  test('no device: as a node of its own where we may make one, else one of the system', () => {
+    const { status } = spawnSync('mknod', [join(folder, 'null'), 'c', '1', '3'], {
+      stdio: 'ignore',
+    })
+    // What comes from it would never end.
+    const zero = spawnSync('mknod', [join(folder, 'zero'), 'c', '1', '5'], { stdio: 'ignore' })
+    const made = status === 0 && zero.status === 0 ? ['null', 'zero'] : []
+    const found = [...made.map((name) => join(folder, name)), '/dev/zero', '/dev/null', '/dev/tty']
+    for (const path of found) {
+      const outcome = refusal(() => readResult(path, '', []).parsed)
+      expect([path, outcome]).toEqual([path, expect.stringMatching(/^worker\/result-unreadable: /)])
+    }
+    expect(refusal(() => readResult('/dev/zero', '', []).parsed)).toBe(
+      'worker/result-unreadable: it is not a regular file',
+    )
   })
 
   test('no other name of a file that may lie elsewhere', () => {
