@@ -2,7 +2,7 @@ import * as Flags from '@oclif/core/flags'
 import { buildOfThisProgram } from '../daemon/app/build.ts'
 import { BaseCommand } from './base-command.ts'
 
-export default class Run extends BaseCommand {
+export class Run extends BaseCommand {
   static override summary = 'Poll GitHub, start what is due, and leave.'
   static override description =
     'One tick: looks after running work, polls the watched repositories, and starts a detached run for ' +
@@ -20,5 +20,28 @@ export default class Run extends BaseCommand {
     for (const line of [...report.problems, ...report.attention]) this.note(line)
     process.exitCode = report.exitCode
     return report
+  }
+}
+
+export class Daemon extends BaseCommand {
+  static override summary = 'Run a tick every poll_interval_seconds, in the foreground.'
+  static override description =
+    'For machines without Hermes and without cron. Says one line when it starts, stops, or meets a problem; ' +
+    'with --json each line is an object. SIGTERM lets the tick at work finish; runs go on by themselves.'
+  static override examples = ['<%= config.bin %> daemon', '<%= config.bin %> daemon --json']
+
+  async run(): Promise<void> {
+    await this.parse(Daemon)
+    const { renderEvent, runDaemon } = await import('../daemon/app/daemon.ts')
+    const isJson = this.jsonEnabled()
+    await runDaemon(buildOfThisProgram(), (event) => {
+      if (isJson) process.stdout.write(`${JSON.stringify(event)}\n`)
+      else this.note(renderEvent(event))
+    })
+  }
+
+  /** The lines are the result; there is no other one at the end. */
+  override logJson(json: unknown): void {
+    if (json !== undefined) super.logJson(json)
   }
 }

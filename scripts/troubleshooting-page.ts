@@ -108,9 +108,12 @@ const EFFECTS = {
 const TITLES: Readonly<Partial<Record<string, string>>> = {
   clone: 'clone: your checkouts',
   config: 'config: the configuration',
+  cron: 'cron: the job of the host’s scheduler',
+  daemon: 'daemon: the standalone scheduler',
   demo: 'demo: the demonstration',
   git: 'git: the daemon’s repositories and pushes',
   github: 'github: requests to GitHub',
+  host: 'host: Hermes',
   internal: 'internal: ourselves',
   issue: 'issue: what became of the issue',
   publish: 'publish: from the worker’s tree to the pull request',

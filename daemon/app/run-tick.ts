@@ -14,13 +14,13 @@ import { requestCancel } from '../executor/run-files.ts'
 import type { StateLayout } from '../state/layout.ts'
 import { openLeftovers } from '../state/leftovers.ts'
 import { systemClock } from '../sys/clock.ts'
-import { closeLeakedDescriptors } from '../sys/close-leaked-descriptors.ts'
+import { closeLeakedDescriptors } from '../sys/drain-descriptor.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
-import { endLockHolder } from '../sys/end-lock-holder.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
-import { killOwned } from '../sys/find-processes.ts'
+import { endLockHolder, killOwned } from '../sys/find-processes.ts'
 import { leaveAfter, leaveOnSignal } from '../sys/leaving.ts'
 import { setNonDumpable } from '../sys/native.ts'
+import { openRunScope } from '../sys/run-scope.ts'
 import type { Build } from './build.ts'
 import { withHostSecrets } from './credentials.ts'
 import { loadProgramConfig } from './load-program-config.ts'
@@ -127,6 +127,7 @@ async function tickUnderLock(
   if (lock === null) return null
   const line = 'caduceus: the tick ran out of time; the next one goes on. See: caduceus status'
   const disarm = leaveAfter(LIMITS.tickMs, line)
+  const scope = openRunScope(ports.clock, environment)
   try {
     rotateLog(config.logPath)
     return await tick(
@@ -148,7 +149,8 @@ async function tickUnderLock(
         },
         startRunner: async (claim, runId) => {
           const { layout, token } = ports
-          await startRunner({ build, layout, environment, token: await token.get() }, claim, runId)
+          const parts = { build, layout, environment, scope, token: await token.get() }
+          await startRunner(parts, claim, runId)
         },
       },
       forced,

@@ -1,6 +1,7 @@
 import type { Claim } from '../core/ports.ts'
 import type { StateLayout } from '../state/layout.ts'
 import { closeDescriptor, ensureDirectory, openToAppend } from '../sys/files.ts'
+import type { RunScope } from '../sys/run-scope.ts'
 import { spawnDetached } from '../sys/spawn-detached.ts'
 import { type Build, bundleOf } from './build.ts'
 import { withoutCredentials } from './credentials.ts'
@@ -9,7 +10,8 @@ import { withoutCredentials } from './credentials.ts'
 export const RUNNER_FDS = { claim: 3, token: 4 } as const satisfies Record<string, number>
 
 /**
- * Starts the detached runner of a claimed run and hands the claim over. The caller closes its own copy.
+ * Starts the detached runner of a claimed run, in a scope of its own where there are scopes, and hands the
+ * claim over. The caller closes its own copy.
  * Faults: sys/spawn-failed, sys/process-timeout, sys/io.
  */
 export async function startRunner(
@@ -18,11 +20,12 @@ export async function startRunner(
     layout: StateLayout
     environment: Readonly<Record<string, string>>
     token: string
+    scope: RunScope
   }>,
   claim: Claim,
   runId: string,
 ): Promise<void> {
-  const { build, layout, environment, token } = parts
+  const { build, layout, environment, token, scope } = parts
   const paths = layout.run(runId)
   ensureDirectory(paths.directory)
   const output = openToAppend(paths.runnerOutput)
@@ -31,8 +34,13 @@ export async function startRunner(
       argv: [process.execPath, bundleOf(build, 'runner'), runId],
       env: withoutCredentials(environment, [token]),
       stdio: ['ignore', output, output, claim.fd],
-      // The line end shows the runner that the token came whole: we may die while we write it.
-      input: { fd: RUNNER_FDS.token, text: `${token}\n` },
+      input: {
+        fd: RUNNER_FDS.token,
+        // The line end shows the runner that the token came whole: we may die while we write it.
+        text: `${token}\n`,
+        // It begins nothing without its token, so all that it starts is in the scope as well.
+        before: (pid) => scope.enter(pid, `run-${runId}`),
+      },
     })
   } finally {
     closeDescriptor(output)

@@ -113,6 +113,72 @@ export const SETUP_FAULTS = {
     message: '{issue} is being worked on by the run {run}.',
     next: 'Wait for its end, or stop it by taking the label off the issue.',
   },
+  'host/absent': {
+    class: 'config',
+    message: 'There is no Hermes to schedule anything: {reason}.',
+    next: 'Without Hermes run "caduceus daemon", or use the systemd timer or the crontab of docs/installation.md.',
+  },
+  'host/not-built': {
+    class: 'config',
+    message: 'The plugin has no built program ({path}).',
+    next: 'Run: hermes caduceus setup',
+  },
+  'host/jobs-unreadable': {
+    class: 'config',
+    message: 'The list of scheduled jobs {path} cannot be read: {reason}.',
+    next: 'Mend its owner and permissions; a call of hermes as root may have changed them.',
+  },
+  'host/jobs-malformed': {
+    class: 'state',
+    message: '{path} is not what Hermes writes: {reason}.',
+    next: 'Look at: hermes cron list',
+  },
+  'cron/duplicate-jobs': {
+    class: 'state',
+    message: '{count} scheduled jobs run {script}: {ids}.',
+    next: 'Remove all but one with "hermes cron remove ID", or all with "hermes caduceus cron-remove".',
+  },
+  'cron/foreign-job': {
+    class: 'state',
+    message: 'A scheduled job that is not ours has the name {name}: {ids}.',
+    next: 'Give it another name: hermes cron edit {id} --name NAME',
+  },
+  'cron/foreign-wrapper': {
+    class: 'state',
+    message: '{path} was not made by Caduceus.',
+    next: 'Move it away, then run: hermes caduceus cron-install',
+  },
+  'cron/unquotable-path': {
+    class: 'config',
+    message:
+      'The path {path} has a line break or another control character, which no script can hold.',
+    next: 'Use a folder without such characters.',
+  },
+  'cron/not-reached': {
+    class: 'infrastructure',
+    message: 'Hermes did not {verb} the job: {reason}.',
+    next: 'Look at "hermes cron list", then run the same command again; it goes on from what it finds.',
+  },
+  'daemon/running': {
+    class: 'state',
+    message: 'The daemon with process id {pid} already works in {path}.',
+    next: 'Stop that one first, or leave it at work.',
+  },
+  'setup/section-refused': {
+    class: 'config',
+    message: 'The section "caduceus:" cannot be added to {path}: {reason}.',
+    next: 'Add it yourself, as shown, then run setup again.',
+  },
+  'setup/template-missing': {
+    class: 'internal',
+    message: 'The build lacks the template of the bridge ({path}).',
+    next: 'Build it anew: hermes caduceus setup, or without Hermes: npm run build',
+  },
+  'setup/bridge-broken': {
+    class: 'config',
+    message: 'The bridge {path} is a link that leads nowhere.',
+    next: 'Correct or remove the link, then run setup again.',
+  },
   'usage/invalid': {
     class: 'usage',
     message: '{reason}',

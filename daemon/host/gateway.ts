@@ -1,0 +1,59 @@
+import { join } from 'node:path'
+import { fileStatus, readFileBounded } from '../sys/files.ts'
+import { environmentOf, identifyProcess } from '../sys/process-identity.ts'
+
+// What the host's gateway leaves in HERMES_HOME: the beat of its ticker, and which process it is (H§5.1, §5.7).
+
+const MAX_NOTE_BYTES = 64 * 1024
+/** A note is about now; anything else in the file is not a time. */
+const OLDEST_SECONDS = 1_500_000_000
+
+export type Gateway = Readonly<{
+  /** When the ticker last beat, milliseconds since the epoch; null = there is no beat. */
+  beatAt: number | null
+  /** The running gateway; null when none is known to run. */
+  running: Readonly<{ pid: number; startedAt: number }> | null
+  /** What it was started with; null when unknown or not to be seen by this user. Secret. */
+  environment: Readonly<Record<string, string>> | null
+}>
+
+/** Reads, and asks nothing of the host. Faults: sys/io. */
+export function readGateway(hermesHome: string): Gateway {
+  const running = runningGateway(join(hermesHome, 'gateway.pid'))
+  return {
+    beatAt: readBeat(join(hermesHome, 'cron', 'ticker_heartbeat')),
+    running,
+    environment: running === null ? null : environmentOf(running.pid),
+  }
+}
+
+/** The time in the file, in seconds since the epoch; when it holds none, the time of the file. */
+function readBeat(path: string): number | null {
+  const status = fileStatus(path)
+  if (status === null) return null
+  const text =
+    status.kind === 'file' ? readFileBounded(path, MAX_NOTE_BYTES)?.toString().trim() : ''
+  const seconds = Number(text)
+  return seconds > OLDEST_SECONDS ? Math.max(seconds * 1000, status.mtimeMs) : status.mtimeMs
+}
+
+/** Written once, when the gateway starts; a note of a dead process counts for nothing. */
+function runningGateway(path: string): Gateway['running'] {
+  const status = fileStatus(path)
+  if (status?.kind !== 'file') return null
+  const pid = parsePidNote(readFileBounded(path, MAX_NOTE_BYTES)?.toString() ?? '')
+  if (pid === null || identifyProcess(pid) === null) return null
+  return { pid, startedAt: status.mtimeMs }
+}
+
+/** A bare number, or a JSON object with a `pid`; null = neither. */
+export function parsePidNote(text: string): number | null {
+  let note: unknown
+  try {
+    note = JSON.parse(text)
+  } catch {
+    return null
+  }
+  const pid: unknown = typeof note === 'object' && note !== null && 'pid' in note ? note.pid : note
+  return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 1 ? pid : null
+}
