@@ -25,5 +25,6 @@ export function bundleOf(
   build: Pick<Build, 'dist'>,
   name: 'caduceus' | 'runner' | 'supervisor' | 'github',
 ): string {
-  return join(build.dist, `${name}.mjs`)
+  // scripts/build.mjs says why the supervisor is no module.
+  return join(build.dist, `${name}.${name === 'supervisor' ? 'cjs' : 'mjs'}`)
 }

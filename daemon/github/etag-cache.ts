@@ -12,7 +12,7 @@ import {
   writeFileAtomic,
 } from '../sys/files.ts'
 import type { HttpRequest } from './http-request.ts'
-import { isJson, textOf } from './narrow.ts'
+import { isJson, textOf } from './map-answer.ts'
 
 // Answers kept over restarts, so that an idle poll is a 304, which costs nothing of the rate limit.
 // One file per place that is polled: a line of JSON about the body, then the body. It can be removed at

@@ -2,6 +2,7 @@
 // request goes through; reads.ts and writes.ts are the operations; map-answer.ts turns answers into our types.
 
 import { fault } from '../core/fault.ts'
+import type { RepositoryLabels } from '../core/labels.ts'
 import type { GitHub } from '../core/ports.ts'
 import { type ConnectionDeps, type ConnectionOptions, openConnection } from './connection.ts'
 import { openEtagCache } from './etag-cache.ts'
@@ -28,7 +29,7 @@ export type GitHubOptions = ConnectionOptions &
  * Opens GitHub without a request: the token is asked for at the first one.
  * Faults: config/invalid when the base is not a URL or holds credentials.
  */
-export function openGitHub(deps: GitHubDeps, options: GitHubOptions): GitHub {
+export function openGitHub(deps: GitHubDeps, options: GitHubOptions): GitHub & RepositoryLabels {
   const apiBase = checkedBase(options.apiBase)
   const connection = openConnection(deps, options)
   const build = openRequestBuilder(apiBase, options.version)

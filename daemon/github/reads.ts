@@ -1,12 +1,14 @@
 // The operations that read.
 
 import { formatIssue, formatRepository, repositoryId, repositoryOf } from '../core/issue-key.ts'
-import { isSameLabel } from '../core/labels.ts'
+import { isSameLabel, type RepositoryLabels } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, Poll } from '../core/ports.ts'
 import { type HttpRequest, inRepository, type RequestBuilder } from './http-request.ts'
 import {
+  idOf,
   movedTo,
+  textOf,
   toActor,
   toComment,
   toIssue,
@@ -15,7 +17,6 @@ import {
   toRepository,
   toTimelineEvent,
 } from './map-answer.ts'
-import { idOf } from './narrow.ts'
 import { type Listing, type PageBounds, type ReadPage, readAllPages } from './read-pages.ts'
 import { answerFault, badAnswer } from './request-fault.ts'
 
@@ -152,7 +153,8 @@ function toSeconds(ms: number): string {
 type RepositoryReads = Pick<
   GitHub,
   'viewer' | 'repository' | 'accessibleRepositories' | 'pullRequest' | 'pullRequestsByHead'
->
+> &
+  Pick<RepositoryLabels, 'labels'>
 
 export function repositoryReads(reading: Reading): RepositoryReads {
   const { build, read, readCached, bounds } = reading
@@ -182,6 +184,16 @@ export function repositoryReads(reading: Reading): RepositoryReads {
         return isRetired ? [] : [name]
       })
       return [...new Map(names.map((name) => [repositoryId(name), name])).values()]
+    },
+
+    labels: async (repository) => {
+      const route = 'GET /repos/{owner}/{repo}/labels'
+      const request = build(formatRepository(repository), route, {
+        ...inRepository(repository),
+        per_page: LIMITS.pageSize,
+      })
+      const { items } = await readAllPages(read, bounds, request)
+      return items.map((item) => required(request, textOf(item, 'name'), 'label'))
     },
 
     pullRequest: async (repository, number) => {

@@ -6,7 +6,7 @@ import type { FaultCode } from '../core/fault-catalogue.ts'
 import { LIMITS } from '../core/limits.ts'
 import { redact } from '../core/redaction.ts'
 import { type Body, describeRequest, type HttpRequest, isWrite } from './http-request.ts'
-import { fieldOf, textOf } from './narrow.ts'
+import { fieldOf, textOf } from './map-answer.ts'
 
 type Row = Readonly<{ from: number; to: number; code: FaultCode; effect: Effect }>
 

@@ -1,5 +1,6 @@
 import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
+import type { RepositoryLabels } from '../core/labels.ts'
 import type { GitHub } from '../core/ports.ts'
 import type { Answered, Connection } from './connection.ts'
 import {
@@ -8,8 +9,7 @@ import {
   inRepository,
   type RequestBuilder,
 } from './http-request.ts'
-import { toComment, toPullRequest } from './map-answer.ts'
-import { fieldOf, textOf } from './narrow.ts'
+import { fieldOf, textOf, toComment, toPullRequest } from './map-answer.ts'
 import { contentOf, isSuccess, whyUnreadable } from './read-pages.ts'
 import { answerFault, badAnswer } from './request-fault.ts'
 
@@ -21,7 +21,8 @@ type Writes = Pick<
   | 'removeLabel'
   | 'closeIssue'
   | 'reopenIssue'
->
+> &
+  Pick<RepositoryLabels, 'createLabel'>
 
 /** Each is sent once and never again by itself; the caller knows from `effect` what may have happened (P§3). */
 export function writes(deps: Readonly<{ connection: Connection; build: RequestBuilder }>): Writes {
@@ -48,7 +49,7 @@ export function writes(deps: Readonly<{ connection: Connection; build: RequestBu
       const answer = await connection.exchange(request)
       const refusal = answer.status === 422 ? refusalOf(answer.reason) : null
       if (refusal !== null) return { kind: refusal }
-      if (isHeadUnknown(answer)) throw headFault(request, answer)
+      if (isAbout(answer, 'head', 'invalid')) throw headFault(request, answer)
       return { kind: 'created', pull: created(request, answer, toPullRequest) }
     },
 
@@ -87,6 +88,18 @@ export function writes(deps: Readonly<{ connection: Connection; build: RequestBu
 
     closeIssue: async (key) => setState(key, { state: 'closed', state_reason: 'completed' }),
     reopenIssue: async (key) => setState(key, { state: 'open' }),
+
+    createLabel: async (repository, label) => {
+      const route = 'POST /repos/{owner}/{repo}/labels'
+      const request = build(formatRepository(repository), route, {
+        ...inRepository(repository),
+        ...label,
+      })
+      const answer = await connection.exchange(request)
+      if (isAbout(answer, 'name', 'already_exists')) return 'exists'
+      requireDone(request, answer)
+      return 'created'
+    },
   }
 }
 
@@ -116,13 +129,11 @@ function refusalOf(reason: string): 'exists' | 'no-commits' | null {
   return /no commits between/i.test(reason) ? 'no-commits' : null
 }
 
-/** The head is refused, by the field and code of GitHub's validation errors. */
-function isHeadUnknown(answer: Answered): boolean {
+/** Refused for the sake of a field, as GitHub's validation errors say. */
+function isAbout(answer: Answered, field: string, code: string): boolean {
   const errors = answer.status === 422 ? fieldOf(contentOf(answer)?.value, 'errors') : null
   if (!Array.isArray(errors)) return false
-  return errors.some(
-    (each) => textOf(each, 'field') === 'head' && textOf(each, 'code') === 'invalid',
-  )
+  return errors.some((each) => textOf(each, 'field') === field && textOf(each, 'code') === code)
 }
 
 /**
