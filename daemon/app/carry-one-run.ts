@@ -5,7 +5,6 @@ import { LIMITS } from '../core/limits.ts'
 import { carryRun, type RunEnd } from '../engine/carry-run.ts'
 import { trustedHost } from '../executor/trusted-host.ts'
 import { openJournals } from '../state/journals.ts'
-import { systemClock } from '../sys/clock.ts'
 import { readDescriptor } from '../sys/drain-descriptor.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
@@ -33,7 +32,7 @@ const TOKEN_WAIT_MS = 5000
  */
 export async function carryOneRun(build: Build, runId: string): Promise<RunEnd | null> {
   setNonDumpable()
-  const handed = await readDescriptor(systemClock, RUNNER_FDS.token, TOKEN_BYTES, TOKEN_WAIT_MS)
+  const handed = readDescriptor(RUNNER_FDS.token, TOKEN_BYTES, TOKEN_WAIT_MS)
   // A tick that died while it handed the token over: the run stays at `starting`, and the next tick requeues it.
   if (handed === null || !handed.endsWith('\n')) return null
   const own = readEnvironment()

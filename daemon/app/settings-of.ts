@@ -1,9 +1,9 @@
 import type { Config } from '../config/config.ts'
 import type { CircuitPolicy } from '../core/circuits.ts'
-import type { PublishPolicy } from '../core/publish-policy.ts'
 import type { RetentionPolicy } from '../core/retention.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
 import type { RunSettings, TickSettings } from '../engine/tick-ports.ts'
+import type { PublishPolicy } from '../publish/judge-tree.ts'
 
 /** On top of what a step waits for: a busy machine. */
 const STEP_SLACK_MS = 120_000

@@ -58,6 +58,7 @@ describe('a change of the queue by hand', () => {
     stage,
     branch: 'automation/issue-7-x',
     base: null,
+    remote: null,
     treePath: '/tree',
     indexPath: '/index',
     label: 'auto',

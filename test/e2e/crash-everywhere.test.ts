@@ -33,6 +33,7 @@ import {
   underPreload,
   violationsOf,
 } from '../support/crash-runs.ts'
+import { waitUntil } from '../support/processes.ts'
 import { BOT, openProgramRig, type ProgramRig } from '../support/program-rig.ts'
 import {
   closeGate,
@@ -44,7 +45,6 @@ import {
   type RunProcesses,
   writesOf,
 } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 // A process dies at each effect it has, really: SIGKILL. Others go on, and the world ends as if nobody had died.
 

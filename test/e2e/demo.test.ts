@@ -16,9 +16,9 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { planBlows, VICTIMS } from '../../daemon/app/crash-plan.ts'
 import { environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
+import { waitUntil } from '../support/processes.ts'
 import { type Finished, openProgramRig, PROGRAM, type ProgramRig } from '../support/program-rig.ts'
 import { newestRun, QUIET } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 /** A write that was cut off is only repeated when its time is over, which may be half a minute. */
 const CRASH_TIMEOUT_MS = 120_000

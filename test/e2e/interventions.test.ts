@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { crashPlace, underPreload } from '../support/crash-runs.ts'
+import { waitUntil } from '../support/processes.ts'
 import { LABELS, openProgramRig, type ProgramRig } from '../support/program-rig.ts'
 import {
   branchesOf,
@@ -20,7 +21,6 @@ import {
   treesOf,
   writesOf,
 } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 // What people and the system do to work that is under way.
 

@@ -9,6 +9,7 @@ import { systemClock } from '../../daemon/sys/clock.ts'
 import { isLocked, tryLock } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { crashAt } from '../support/crash-runs.ts'
+import { waitUntil } from '../support/processes.ts'
 import {
   bridge,
   type Finished,
@@ -32,7 +33,6 @@ import {
   startedWorkers,
   toldBy,
 } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 const RUN = '01HZZZZZZZZZZZZZZZZZZZZZZZ'
 const FAILING_BRIDGE = bridge('sys.exit(3)')

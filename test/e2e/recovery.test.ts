@@ -5,6 +5,7 @@ import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { crashAt } from '../support/crash-runs.ts'
 import { makeGitScene, RUN_BRANCH } from '../support/git-scene.ts'
+import { waitUntil } from '../support/processes.ts'
 import {
   bridge,
   GOOD_BRIDGE,
@@ -29,7 +30,6 @@ import {
   treesOf,
   writesOf,
 } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 describe('recovery', () => {
   /** Later than backoff, settle time and deadlines of publishing together. */

@@ -15,7 +15,8 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
-import { sampleProcesses } from '../support/processes.ts'
+import { crashAt } from '../support/crash-runs.ts'
+import { sampleProcesses, waitUntil } from '../support/processes.ts'
 import {
   BOT,
   bridge,
@@ -25,8 +26,13 @@ import {
   type Started,
   textsUnder,
 } from '../support/program-rig.ts'
-import { gatedBridge, openGate, QUIET, startedWorkers } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import {
+  branchesOf,
+  gatedBridge,
+  openGate,
+  QUIET,
+  startedWorkers,
+} from '../support/program-views.ts'
 
 /** A shell changes what it hands on, so the bridge shows what it was given itself (proc(5)). */
 const SHOWING_BRIDGE = `#!/bin/sh
@@ -315,6 +321,77 @@ describe.each(['environment', 'configuration'] as const)(
   },
 )
 
+describe('whose settings of git are used when a worker has changed them?', () => {
+  let rig: ProgramRig
+  const HEADER = ['opaque', 'header', '0123456789'].join('-')
+
+  beforeEach(async () => {
+    rig = await openProgramRig()
+  })
+  afterEach(async () => {
+    await rig.close()
+  })
+
+  test.each([
+    ['the runner that started the worker', null],
+    ['a runner that took the run over', 'git.captureTree#1:after'],
+  ])('%s pushes with those from before the worker', async (_, killedAt) => {
+    const inDir = (...names: readonly string[]): string => join(rig.dir, ...names)
+    const sung = inDir('home', 'sung')
+    const canary = inDir('bin', 'canary')
+    writeFileSync(canary, `#!/bin/sh\necho "$*" >>"${sung}"\nexit 1\n`, { mode: 0o755 })
+    const elsewhere = inDir('elsewhere', `${rig.repo}.git`)
+    await rig.git('clone', '--quiet', '--bare', rig.origin, elsewhere)
+    await rig.git('-C', rig.clone, 'config', 'http.extraHeader', `X-Key: ${HEADER}`)
+    const planted = `
+[core]
+	sshCommand = ${canary}
+	gitProxy = ${canary}
+[credential]
+	helper = "!${canary}"
+[remote "origin"]
+	pushurl = ${elsewhere}
+	receivepack = ${canary}
+	uploadpack = ${canary}
+[url "${elsewhere}"]
+	insteadOf = ${rig.origin}
+`
+    const files = [join(rig.clone, '.git', 'config'), inDir('home', '.gitconfig')]
+    rig.setBridge(
+      bridge(`
+for path in ${JSON.stringify(files)}:
+    open(path, 'a').write(${JSON.stringify(planted)})
+open('app.txt', 'a').write('mended\\n')
+result({})
+`),
+    )
+    await rig.openIssue()
+    if (killedAt !== null) {
+      await crashAt(rig, 'runner', killedAt)
+      await waitUntil('the runner is gone', () =>
+        rig.journals().every(({ key }) => !isLocked(rig.layout.claim(key))),
+      )
+      expect(rig.journals().map(({ stage }) => stage)).toEqual(['finished'])
+    }
+    expect(await rig.tick()).toEqual(QUIET)
+
+    expect(rig.entry(1)?.phase).toBe('awaiting_review')
+    expect(await branchesOf(rig)).toHaveLength(1)
+    expect(existsSync(join(elsewhere, 'refs', 'heads', 'automation'))).toBe(false)
+    expect(existsSync(sung)).toBe(false)
+    expect(rig.journals()[0]?.remote?.settings).toContainEqual({
+      key: ['remote.origin.url'],
+      value: [rig.origin],
+    })
+    expect([...textsUnder(inDir('state')).values()].join('\n')).not.toContain(HEADER)
+
+    // The next run begins with what is configured then, whoever wrote it.
+    await rig.openIssue()
+    await rig.tick()
+    expect(existsSync(sung)).toBe(true)
+  })
+})
+
 /**
  * Tables of proc_net(5), which column tells that a socket waits for others, and how; then the column of
  * the inode. An unconnected UDP socket takes what anybody sends.
@@ -365,7 +442,7 @@ function commandOf(pid: number): string {
 }
 
 function roleOf(pid: number): string {
-  return /dist\/(caduceus|runner|supervisor)\.mjs/.exec(commandOf(pid))?.[1] ?? 'other'
+  return /dist\/(caduceus|runner|supervisor)\.[cm]js/.exec(commandOf(pid))?.[1] ?? 'other'
 }
 
 function orNull<T>(look: () => T): T | null {

@@ -5,6 +5,7 @@ import { newMeta } from '../../daemon/core/meta.ts'
 import { newEntry, type QueueEntry } from '../../daemon/core/queue.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
+import { waitUntil } from '../support/processes.ts'
 import { openProgramRig, type ProgramRig } from '../support/program-rig.ts'
 import {
   errorsOf,
@@ -18,7 +19,6 @@ import {
   reportOf,
   startedWorkers,
 } from '../support/program-views.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 describe('what does status tell of stored state?', () => {
   let rig: ProgramRig
