@@ -15,7 +15,7 @@ import {
   problemsOf,
   warningsOf,
 } from '../support/config-rig.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { waitUntil } from '../support/processes.ts'
 
 let rig: ConfigRig
 afterEach(() => rig.remove())

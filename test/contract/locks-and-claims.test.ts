@@ -34,8 +34,7 @@ import {
   type ProcessIdentity,
 } from '../../daemon/sys/process-identity.ts'
 import { killIdentity } from '../../daemon/sys/terminate.ts'
-import { actorsOf, bundleFixture, commandLineOf } from '../support/processes.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { actorsOf, bundleFixture, commandLineOf, waitUntil } from '../support/processes.ts'
 
 describe('a kernel lock', () => {
   let program: ReturnType<typeof bundleFixture>

@@ -14,8 +14,7 @@ import {
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { ensureDirectory, writeFileAtomic } from '../../daemon/sys/files.ts'
-import { type Actor, actorsOf, bundleFixture } from '../support/processes.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { type Actor, actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
 
 const NOW = '2026-01-01T00:00:00.000Z'
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

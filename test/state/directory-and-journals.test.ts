@@ -240,6 +240,7 @@ describe('journals', () => {
     stage: 'starting',
     branch: 'automation/issue-7-x',
     base: null,
+    remote: null,
     treePath: '/tree',
     indexPath: '/index',
     label: '🤖 auto-fix',
@@ -261,6 +262,10 @@ describe('journals', () => {
     stage: 'publishing',
     dryRun: true,
     base: { storePath: '/store', branch: 'develop', oid: 'a'.repeat(40) },
+    remote: {
+      clonePath: '/clone',
+      settings: [{ key: ['remote.origin.url'], value: ['https://', 'github.com/o/r'] }],
+    },
     labeledEventId: 17_000_000_001,
     runner: PROCESS,
     publication: {

@@ -44,9 +44,8 @@ import {
   signalPidfd,
   syncFilesystemOf,
 } from '../../daemon/sys/native.ts'
-import { actorsOf, bundleFixture } from '../support/processes.ts'
-import { createSharedClock } from '../support/shared-clock.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
+import { createSharedClock } from '../support/program-rig.ts'
 
 const NOBODY = 65534
 

@@ -32,8 +32,7 @@ import { psSource } from '../../daemon/sys/process-source.ts'
 import { findProgram, type ProcessRequest, runProcess } from '../../daemon/sys/run-process.ts'
 import { spawnDetached } from '../../daemon/sys/spawn-detached.ts'
 import { killIdentity, killSession } from '../../daemon/sys/terminate.ts'
-import { actorsOf, bundleFixture, commandLineOf } from '../support/processes.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { actorsOf, bundleFixture, commandLineOf, waitUntil } from '../support/processes.ts'
 
 const env = { PATH: '/usr/bin:/bin' }
 
