@@ -40,7 +40,7 @@ const HOUSE_RULES = [
 const { values: options } = parseArgs({
   options: { root: { type: 'string' }, json: { type: 'boolean' }, rules: { type: 'boolean' } },
 })
-const root = realpathSync(options.root ?? dirname(import.meta.dirname))
+const root = realpathSync.native(options.root ?? dirname(import.meta.dirname))
 
 if (options.rules) console.log(JSON.stringify([...RULES, ...HOUSE_RULES].map(({ name }) => name)))
 else judge()
@@ -127,7 +127,7 @@ function rulesBrokenBy(path, line) {
 
 function staysInside(path) {
   try {
-    return realpathSync(join(root, path)).startsWith(root + sep)
+    return realpathSync.native(join(root, path)).startsWith(root + sep)
   } catch {
     return false
   }

@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { Clock } from '../core/ports.ts'
 import { isLocked } from './kernel-lock.ts'
+import { realPath } from './paths.ts'
 import {
   cwdOf,
   environmentOf,
@@ -54,13 +55,13 @@ const REMOVED = ' (deleted)'
 
 /** Processes that have a file open; one that is absent is open nowhere. */
 export function processesHolding(path: string): readonly ProcessIdentity[] {
-  const real = orNull(() => realpathSync(path))
+  const real = orNull(() => realPath(path))
   return real === null ? [] : find((entry) => holds(entry.pid, real))
 }
 
 /** Processes whose working directory is a folder or below it. */
 export function processesWorkingIn(folder: string): readonly ProcessIdentity[] {
-  const real = orNull(() => realpathSync(folder)) ?? folder
+  const real = orNull(() => realPath(folder)) ?? folder
   return find((entry) => {
     const cwd = orNull(() => cwdOf(entry.pid))
     return cwd !== null && `${withoutMark(cwd)}/`.startsWith(`${real}/`)

@@ -17,10 +17,14 @@ import { dirname, join } from 'node:path'
 import { errorCode, ioFault } from './io-fault.ts'
 import { syncPath } from './replace-file.ts'
 
-/** The path with every link resolved; null when it leads nowhere. Faults: sys/io. */
+/**
+ * The path with every link resolved, as the kernel follows them; null when it leads nowhere. Node's own way
+ * (`realpathSync` without `.native`) takes a link's `..` by its text, and never ends on some links that lead
+ * through themselves. Faults: sys/io.
+ */
 export function realPath(path: string): string | null {
   try {
-    return realpathSync(path)
+    return realpathSync.native(path)
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return null

@@ -70,6 +70,14 @@ describe('does the code keep the rules of the house', () => {
     expect(Object.keys(FAULTS).filter((code) => !text.includes(`'${code}'`))).toEqual([])
   })
 
+  test('links are followed by the kernel only', () => {
+    // Both of Node's own ways spin for ever on some links that lead through themselves.
+    const files = ['daemon', 'commands', 'test', 'scripts'].flatMap(sources)
+    const byNode = /\brealpath(?:Sync)?\(/
+    expect(files.filter((path) => byNode.test(read(path)))).toEqual([])
+    expect(files.filter((path) => read(path).includes('realpathSync.native('))).not.toEqual([])
+  })
+
   test('no file has a name that says nothing', () => {
     const files = ['daemon', 'commands', 'test', 'scripts'].flatMap(sources)
     const vague = /\/(?:utils?|helpers?|common|misc|types)(?:\.test)?\.ts$/

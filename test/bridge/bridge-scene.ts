@@ -38,7 +38,7 @@ export type Scene = Readonly<{
 }>
 
 export function makeScene(): Scene {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'bridge-')))
+  const folder = realpathSync.native(mkdtempSync(join(tmpdir(), 'bridge-')))
   const [worktree, temporary] = [join(folder, 'tree'), join(folder, 'tmp')]
   mkdirSync(worktree)
   mkdirSync(temporary)

@@ -123,7 +123,7 @@ with open('worker-result.json', 'w') as stream:
 `
 
 export async function openHermesRig(release: Release): Promise<HermesRig> {
-  const dir = realpathSync(mkdtempSync(join(tmpdir(), 'hermes-')))
+  const dir = realpathSync.native(mkdtempSync(join(tmpdir(), 'hermes-')))
   // A blank, because paths of users have some.
   const home = join(dir, 'a home')
   const hermesHome = join(home, '.hermes')

@@ -44,6 +44,7 @@ import {
   signalPidfd,
   syncFilesystemOf,
 } from '../../daemon/sys/native.ts'
+import { realPath } from '../../daemon/sys/paths.ts'
 import { actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
 import { createSharedClock } from '../support/program-rig.ts'
 
@@ -203,6 +204,18 @@ describe('files', () => {
       expect(fileStatus(join(root, 'pipe'))?.kind).toBe('other')
       expect(fileStatus(join(path, 'below'))).toBeNull()
       expect(fileStatus(join(root, 'absent'))).toBeNull()
+    })
+
+    test('a path is resolved as the kernel follows its links, and one without an end is a fault', () => {
+      mkdirSync(join(root, 'far', 'deep'), { recursive: true })
+      symlinkSync('far/deep', join(root, 'link'))
+      symlinkSync('link/..', join(root, 'by'))
+      const real = realPath(root)
+      expect(real).not.toBeNull()
+      expect(realPath(join(root, 'by'))).toBe(`${real}/far`)
+      expect(realPath(join(root, 'by', 'absent'))).toBeNull()
+      symlinkSync('round', join(root, 'round'))
+      expect(() => realPath(join(root, 'round'))).toThrow(/ELOOP/)
     })
 
     test('only a regular file with permission is executable', () => {
