@@ -384,22 +384,19 @@ async function becomeQuiet(world: ModelWorld, rules: Rules): Promise<void> {
 }
 
 /**
- * Lives through so many random histories, and prints what they held. HISTORY_SEED repeats an earlier run; the seed
- * and the shrunken history are in the message of a failure.
+ * Lives through so many random histories, and prints what they held. The seed and the shrunken history are in the
+ * message of a failure.
  */
 export async function liveThroughMany(
   numRuns: number,
   known: readonly KnownFault[],
 ): Promise<Tally> {
-  const given = process.env['HISTORY_SEED']
-  const seed = given === undefined ? Date.now() % 0x7fff_ffff : Number(given)
   const tally = newTally()
   const avoid = (history: History): History =>
     known.reduce((left, name) => KEEPING_CLEAR[name](left), history)
-  process.stdout.write(`histories: HISTORY_SEED=${seed}\n`)
   await fc.assert(
     fc.asyncProperty(histories.map(avoid), async (history) => liveThrough(history, tally)),
-    { numRuns, seed, verbose: fc.VerbosityLevel.Verbose },
+    { numRuns, verbose: fc.VerbosityLevel.Verbose },
   )
   process.stdout.write(`${describe(tally)}\n`)
   return tally

@@ -63,10 +63,9 @@ describe('JSON that a lenient reader takes for something else', () => {
   })
 
   test('what JSON.stringify writes has no hazard within its depth, and one beyond', () => {
-    const value = fc.anything({
-      maxDepth: 4,
-      key: fc.oneof(fc.string(), fc.constantFrom('"', '\\', 'a', 'constructor', '{', '\u2028')),
-    })
+    const key = fc.oneof(fc.string(), fc.constantFrom('"', '\\', 'a', 'constructor', '{', '\u2028'))
+    // The one key that is a hazard at any depth has its rows above.
+    const value = fc.anything({ maxDepth: 4, key: key.filter((name) => name !== '__proto__') })
     fc.assert(
       fc.property(value, (any) => {
         const text = JSON.stringify(any) ?? 'null'
