@@ -17,6 +17,8 @@ const LAUNCHER = path.join(ROOT, 'bin', 'caduceus')
 const TOOLS = ['npm', 'git', 'python3']
 const LOOK_MS = 15000
 const SETUP = 'hermes caduceus setup'
+/** What the program's own `setup` takes: a slip must not cost a build, or what a dry run would have spared. */
+const OPTIONS = ['--dry-run', '--create-labels', '--json']
 const SIGNALS = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 }
 
 /** The program that the rest was handed over to. */
@@ -51,6 +53,22 @@ function usage() {
   return 2
 }
 
+function explain(word) {
+  const line = `usage: ${SETUP} ${OPTIONS.map((option) => `[${option}]`).join(' ')}`
+  if (word === '--help' || word === '-h') {
+    say(line)
+    return 0
+  }
+  const error = {
+    code: 'usage',
+    message: `setup does not take ${JSON.stringify(word)}.`,
+    next: line,
+  }
+  if (isJson()) return sayJson({ error }, 2)
+  process.stderr.write(`caduceus: ${error.message}\n${line}\n`)
+  return 2
+}
+
 async function digest() {
   const { readSources, digestOf } = await import('./scripts/make-build.mjs')
   say(digestOf(readSources(ROOT)))
@@ -58,6 +76,8 @@ async function digest() {
 }
 
 async function setup() {
+  const strange = args.find((word) => !OPTIONS.includes(word))
+  if (strange !== undefined) return explain(strange)
   const home = process.env.HERMES_HOME || ''
   const [node, ...tools] = await lookAtTools()
   tools.push({

@@ -18,12 +18,15 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { transformSync } from 'esbuild'
+import Setup from '../../commands/setup.ts'
 import { processesShowing, waitUntil } from '../support/processes.ts'
 import { killQuietly, openProgramRig } from '../support/program-rig.ts'
 import { gatedBridge, newestRun, openGate, processesOfRun } from '../support/program-views.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const SECRET = ['gh', 'p_', 'x'.repeat(36)].join('')
+
+const SETUP_USAGE = 'usage: hermes caduceus setup [--dry-run] [--create-labels] [--json]'
 
 type Ended = Readonly<{ code: number | null; stdout: string; stderr: string }>
 
@@ -113,7 +116,7 @@ function makeSmallPlugin(): void {
 if (verb === '--version') console.log('small 1.2.3')
 else console.log(JSON.stringify({ argv: process.argv.slice(2), program: import.meta.filename,
   home: process.env.HERMES_HOME, root: process.env.CADUCEUS_PLUGIN_ROOT }))
-process.exitCode = process.argv.includes('--fail') ? 7 : 0
+process.exitCode = process.argv[2] === 'setup' ? Number(process.env.FAKE_EXIT ?? 0) : 0
 `,
     'scripts/build.mjs': `import { cpSync, mkdirSync } from 'node:fs'
 mkdirSync('dist')
@@ -188,12 +191,12 @@ describe('what does setup do with a plugin?', () => {
   })
 
   test('it builds, switches the launcher, and hands its arguments and its end over', async () => {
-    const ended = await setup('--create-labels', '--fail')
+    const ended = await run(['setup', '--create-labels'], { FAKE_EXIT: '7' })
     expect(ended).toMatchObject({ code: 7, stderr: '' })
     const name = await digest()
     const build = join(home, 'caduceus', 'builds', name)
     expect(JSON.parse(ended.stdout)).toEqual({
-      argv: ['setup', '--create-labels', '--fail'],
+      argv: ['setup', '--create-labels'],
       program: join(build, 'dist', 'caduceus.mjs'),
       home,
       root: plugin,
@@ -281,6 +284,20 @@ describe('what does setup do with a plugin?', () => {
       argv: ['setup', '--dry-run'],
     })
     expect(existsSync(launcher())).toBe(false)
+  })
+
+  test('a slip of the pen builds nothing, and is told with what there is', async () => {
+    const before = pathsUnder(dir)
+    for (const word of ['--dry-rn', '--', 'now', '--dry-run=yes']) {
+      const { code, stdout, stderr } = await setup('--create-labels', word)
+      expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(JSON.stringify(word))])
+      expect(stderr).toContain(SETUP_USAGE)
+    }
+    const { error } = JSON.parse((await setup('--json', '-n')).stdout) as { error: object }
+    expect(error).toMatchObject({ code: 'usage', next: SETUP_USAGE })
+    expect(await setup('--help')).toEqual({ code: 0, stdout: `${SETUP_USAGE}\n`, stderr: '' })
+    expect(pathsUnder(dir)).toEqual(before)
+    expect(SETUP_USAGE.match(/(?<=\[--)[a-z-]+/g)).toEqual([...Object.keys(Setup.flags), 'json'])
   })
 
   test('a build that has lost its program is made again', async () => {
