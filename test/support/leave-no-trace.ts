@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect } from '@jest/globals'
-import fc from 'fast-check'
+import { configureGlobal } from 'fast-check'
 
 // Every test leaves the process as it found it: no runtime warning, no extra signal or exit listener.
 
 const WATCHED_EVENTS = ['SIGINT', 'SIGTERM', 'exit', 'uncaughtException', 'unhandledRejection']
 
 // Properties meet the same values each time; PROPERTY_SEED lets them meet others. A failure prints its seed.
-fc.configureGlobal({ seed: Number(process.env['PROPERTY_SEED'] ?? 787_025_515) })
+configureGlobal({ seed: Number(process.env['PROPERTY_SEED'] ?? 787_025_515) })
 
 let warnings: string[] = []
 let listeners: number[] = []
