@@ -262,6 +262,12 @@ describe('starting a run (P§2)', () => {
     })
   }
 
+  async function begun(spawner: ChildProcess): Promise<void> {
+    const ended = once(spawner, 'exit').then(([code, signal]) => `ended early: ${code} ${signal}`)
+    const said = once(spawner.stdout ?? spawner, 'data').then(String)
+    expect(await Promise.race([said, ended])).toBe('ready\n')
+  }
+
   const isHeld = (folder: string): boolean => isLocked(join(folder, 'claim'))
 
   const journalOf = (folder: string): string =>
@@ -333,7 +339,7 @@ describe('starting a run (P§2)', () => {
         kills += 1
         const folder = newFolder()
         const spawner = startSpawner(folder)
-        await once(spawner.stdout ?? spawner, 'data')
+        await begun(spawner)
         setTimeout(() => spawner.kill('SIGKILL'), Math.random() * longestMs)
         const fate = await settle(folder, spawner)
         expect(spawner.signalCode).toBe('SIGKILL')

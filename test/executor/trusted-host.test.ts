@@ -416,12 +416,17 @@ describe('a run on a full disk', () => {
     rig = supervisor.open(program([process.execPath, supervisor.path]), disk.folder)
     // A folder in the place of the report stands for the full disk where there is none.
     const deed = disk.isReal ? 'cat /dev/zero >filler' : 'mkdir ../run/exit.json'
-    const argv = shell(`${deed}; exit 5`)
+    // By itself: on a disk that is full so soon the supervisor may not get to record it.
+    const pidFile = join(disk.outside, 'worker.pid')
+    const argv = shell(`echo $$ >'${pidFile}'; ${deed}; exit 5`)
     const transcriptPath = join(disk.outside, 'run.log')
     const request = { ...rig.request, argv, transcriptPath }
     await rig.executor.launch(request)
-    const worker = await waitUntil('the worker is recorded', () => rig.started()?.worker)
-    await waitUntil('the worker has ended', () => identifyProcess(worker.pid) === null)
+    const pid = await waitUntil(
+      'the worker has begun',
+      () => existsSync(pidFile) && Number(readFileSync(pidFile)),
+    )
+    await waitUntil('the worker has ended', () => identifyProcess(pid) === null)
     expect(isLocked(join(request.directory, 'sup.lock'))).toBe(true)
     rmSync(disk.isReal ? rig.inTree('filler') : join(request.directory, 'exit.json'), {
       recursive: true,

@@ -16,6 +16,7 @@ import {
   WIDGETS,
   writeAt,
 } from '../support/git-scene.ts'
+import { waitUntil } from '../support/processes.ts'
 
 let scene: GitScene
 
@@ -211,7 +212,8 @@ describe('access to a remote', () => {
         details: { timedOut: true, operation: 'ls-remote' },
       })
       expect(performance.now() - started).toBeLessThan(10_000)
-      expect(contentOf(`/proc/${readFileSync(pidFile, 'utf8').trim()}/cmdline`)).toBe('')
+      const commandLine = `/proc/${readFileSync(pidFile, 'utf8').trim()}/cmdline`
+      await waitUntil('what it started is gone', () => contentOf(commandLine) === '')
     })
   })
 
