@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // The launcher: what a shell, cron or the host starts. It stays small, because it runs before anything
 // can be assumed, and loads the commands only when the ground is firm.
 

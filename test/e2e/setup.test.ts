@@ -75,6 +75,19 @@ function snapshot(folder = home): readonly string[] {
 
 const config = (): string => join(hermes, 'config.yaml')
 
+test('the link that the manual makes in PATH starts the program', async () => {
+  const manual = readFileSync(join(dirname(PROGRAM), '../docs/installation.md'), 'utf8')
+  const [, target] = /^ln -s "\$PWD\/(\S+)" ~\/\.local\/bin\/caduceus$/m.exec(manual) ?? []
+  expect(join(dirname(PROGRAM), '..', target ?? '')).toBe(PROGRAM)
+  symlinkSync(PROGRAM, join(home, 'caduceus'))
+  const ended = await new Promise<string>((resolve) => {
+    execFile(join(home, 'caduceus'), ['status'], { env }, (_, stdout, stderr) => {
+      resolve(stdout + stderr)
+    })
+  })
+  expect(ended).toContain('No configuration was found')
+})
+
 describe('what does setup make where nothing is?', () => {
   test('under Hermes a section that loads, the bridge, and a state for its owner alone', async () => {
     const report = await setup()
