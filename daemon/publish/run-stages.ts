@@ -54,8 +54,8 @@ export async function runStages(
   const first = stages.find((name) => STAGES[name].remote)
   for (const name of stages) {
     if (journal.markers[name] !== undefined) continue
-    if (name === first && publication.plan !== 'notice') await requireWanted(settings, journal)
-    journal = await settleStage(ports, settings, journal, publication, name)
+    const isFirst = name === first && publication.plan !== 'notice'
+    journal = await settleStage(ports, settings, journal, publication, name, isFirst)
     ports.log.info('publish stage done', { stage: name, marker: journal.markers[name] })
   }
   return journal
@@ -74,8 +74,7 @@ export function stagesOf(publication: Publication, policy: PublishPolicy): reado
   return PUBLISH_PLANS[publication.plan].filter((stage) => wanted[stage] ?? true)
 }
 
-async function requireWanted(settings: PublishSettings, journal: Journal): Promise<void> {
-  if (journal.intent !== null) return // it may have happened; from there on we finish (design §9)
+async function requireWanted(settings: PublishSettings): Promise<void> {
   const reason = await settings.withdrawn()
   if (reason !== null) throw reason
 }
@@ -86,8 +85,12 @@ async function settleStage(
   journal: Journal,
   publication: Publication,
   name: PublishStage,
+  isFirst: boolean,
 ): Promise<Journal> {
   const stage: Stage = STAGES[name]
+  const isOpen = journal.intent !== null
+  // What may have happened is looked for before it is asked whether it is wanted (design §9).
+  if (isFirst && !isOpen) await requireWanted(settings)
   const input = stageInput(ports, journal, publication)
   const recorded = (from: Journal, marker: string): Journal =>
     save(ports, settings, recordOf(from, name, marker))
@@ -105,6 +108,8 @@ async function settleStage(
     requirePatience(ports, settings, journal.intent)
     return recorded(journal, answered)
   }
+  // Two looks found nothing, so nobody has seen anything of it: it may still be withdrawn.
+  if (isFirst && isOpen) await requireWanted(settings)
   const windowMs = name === 'pushed' ? settings.pushTimeoutMs : LIMITS.intentMs
   const intended = save(ports, settings, intentOf(ports, journal, name, windowMs))
   try {

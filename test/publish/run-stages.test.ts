@@ -366,6 +366,20 @@ describe('when it must not go on', () => {
     expect([world.done, stored(world)?.intent]).toEqual([[], null])
   })
 
+  test.each([
+    ['code', 'push'],
+    ['findings', 'createComment'],
+  ] as const)('%s: withdrawn while its %s was lost: it is not repeated', async (plan, write) => {
+    const world = makeWorld()
+    const reason = fault('issue/withdrawn', { issue: 'i', reason: 'it was closed' })
+    world.fail(write, 'lost')
+    await publish(world, {}, { plan })
+    world.advance(PUSH_MS + SETTLE_MS)
+    const tried = await publish(world, {}, { plan, withdrawn: async () => reason })
+    expect(tried).toMatchObject({ code: 'issue/withdrawn' })
+    expect(world.done).toEqual([])
+  })
+
   test('once the push may have happened it goes on, and nobody asks', async () => {
     const withdrawn = async (): Promise<never> => {
       throw new TypeError('asked')

@@ -80,8 +80,7 @@ export function watchRules(world: ModelWorld, tally: Tally) {
     const journal = journals.read(runId)
     if (journal?.epoch !== epoch) violate(`I2: ${name} by a runner that lost ${short(runId)}`)
     if (journal?.dryRun) violate(`a dry run wrote ${name}`)
-    const isFirst = name === 'push' && (journal?.intent?.attempt ?? 1) === 1
-    if (isFirst && journal && caller.wanted.get(issueId(journal.key)) !== true) {
+    if (name === 'push' && journal && caller.wanted.get(issueId(journal.key)) !== true) {
       violate(`I5: ${short(runId)} pushed although its issue was seen to be withdrawn`)
     }
   }
