@@ -1,11 +1,10 @@
 // JSON-schema literals compiled to a self-contained module. Ajv's own ES modules still `require` parts
 // of ajv for some keywords, so esbuild puts these inside.
 
-import { dirname, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { Ajv } from 'ajv'
 import ajvStandalone from 'ajv/dist/standalone/index.js'
 import { build } from 'esbuild'
-import { importTypeScript } from './import-typescript.mjs'
 
 /** Keywords that only describe; they would make the validator carry the documentation along. */
 const DESCRIPTIVE = new Set([
@@ -101,4 +100,20 @@ function withoutDescriptions(schema) {
       return [[keyword, Object.fromEntries(named)]]
     }),
   )
+}
+
+/** Imports a TypeScript module of the repository, with all it imports, without writing a file. */
+export async function importTypeScript(root, module) {
+  const result = await build({
+    absWorkingDir: root,
+    entryPoints: [join(root, module)],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    logLevel: 'silent',
+  })
+  const [bundle] = result.outputFiles
+  const encoded = Buffer.from(bundle.contents).toString('base64')
+  return import(`data:text/javascript;base64,${encoded}`)
 }

@@ -4,8 +4,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { compileValidators, declareValidators } from './compile-validator.mjs'
-import { importTypeScript } from './import-typescript.mjs'
+import { compileValidators, declareValidators, importTypeScript } from './compile-validator.mjs'
 
 const REPOSITORY = dirname(import.meta.dirname)
 

@@ -3,7 +3,7 @@ import { findLabel, type Ticket, type TriggerLabels, ticketOf } from './labels.t
 import type { Diagnostic } from './meta.ts'
 import type { IssueSummary } from './ports.ts'
 import { newEntry, PHASES, type QueueEntry } from './queue.ts'
-import { toTimestamp } from './timestamp.ts'
+import { fromTimestamp, toTimestamp } from './timestamp.ts'
 import type { PhaseEvent } from './transitions.ts'
 
 /** What an issue, as the poll saw it, means for the queue. */
@@ -69,6 +69,9 @@ export function decideIntake(
 
 function withdraw(entry: QueueEntry, issue: IssueSummary, at: string): IntakeDecision {
   if (entry.phase !== 'queued' && entry.phase !== 'previewed') return NOTHING
+  // From a list that is behind what was seen already: it says nothing of the wish that came since.
+  if (entry.seenUpdatedAt !== null && issue.updatedAt < fromTimestamp(entry.seenUpdatedAt))
+    return NOTHING
   const reason = issue.isOpen ? 'its label was removed' : 'it was closed'
   const message = `${formatIssue(entry.key)} was withdrawn: ${reason}.`
   return {

@@ -1,6 +1,12 @@
 import { openPullClosing } from '../core/closing-reference.ts'
 import { type Fault, fault } from '../core/fault.ts'
-import { formatIssue, formatRepository, type IssueKey, repositoryOf } from '../core/issue-key.ts'
+import {
+  formatIssue,
+  formatRepository,
+  type IssueKey,
+  type RepositoryName,
+  repositoryOf,
+} from '../core/issue-key.ts'
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, TimelineEvent } from '../core/ports.ts'
@@ -27,18 +33,27 @@ export function checkExistingPull(
 
 type LookedUp = Awaited<ReturnType<GitHub['issue']>>
 
-/**
- * The issue, asked for twice before it counts as gone: GitHub's 404 is now and then a passing one. Where the
- * whole repository is out of sight, the token may be to blame, and nothing is known of the issue.
- * Faults: github/not-found for the repository; github/*.
- */
+/** The issue; null = gone. Faults: as `lookTwice`. */
 export async function findIssue(
   github: Pick<GitHub, 'issue' | 'repository'>,
   key: IssueKey,
 ): Promise<LookedUp> {
-  const issue = (await github.issue(key)) ?? (await github.issue(key))
-  if (issue !== null || (await github.repository(repositoryOf(key))) !== null) return issue
-  throw fault('github/not-found', { what: formatRepository(key) })
+  return lookTwice(github, repositoryOf(key), () => github.issue(key))
+}
+
+/**
+ * A thing of a repository, asked for twice before it counts as gone (null): GitHub's 404 is now and then a
+ * passing one. Where the whole repository is out of sight, the token may be to blame, and nothing is known.
+ * Faults: github/not-found for the repository; github/*.
+ */
+export async function lookTwice<Found>(
+  github: Pick<GitHub, 'repository'>,
+  repository: RepositoryName,
+  look: () => Promise<Found | null>,
+): Promise<Found | null> {
+  const found = (await look()) ?? (await look())
+  if (found !== null || (await github.repository(repository)) !== null) return found
+  throw fault('github/not-found', { what: formatRepository(repository) })
 }
 
 export type Wanted =

@@ -8,6 +8,7 @@ import type { QueueEntry } from '../core/queue.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from '../sys/bounded-waits.ts'
+import { lookTwice } from './check-wanted.ts'
 import { recordError } from './outcome-of-fault.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 import type { RepositoryPoll } from './watched-repositories.ts'
@@ -35,10 +36,12 @@ export async function watchPulls(
   const events = new Map<string, PhaseEvent>()
   await eachBounded(awaiting, LIMITS.httpConcurrency, async ({ entry, number }) => {
     try {
-      const pull = await ports.github.pullRequest(repositoryOf(entry.key), number)
+      const { github } = ports
+      const repository = repositoryOf(entry.key)
+      const pull = await lookTwice(github, repository, () => github.pullRequest(repository, number))
       const event = eventOf(entry, number, pull, ports.clock.now())
       if (event === null) return
-      if (event.on === 'closed-unmerged') await reopenOwnClosing(ports, entry)
+      if (event.on === 'closed-unmerged' && !(await reopenOwnClosing(ports, entry))) return
       events.set(issueId(entry.key), event)
     } catch (thrown) {
       problems.push({ where: issueId(entry.key), thrown }) // looked at again by the next sweep
@@ -80,24 +83,29 @@ function readRun({ journals, log }: TickPorts, { lastRunId: runId }: QueueEntry)
 /**
  * Opens the issue again if its last closing was ours: the change it was closed for was not accepted. What a
  * human did since stands. Nothing to do when it died half-way: the issue is open then (design §9).
+ * false = it would have to be opened, and a dry run does not write: the entry stays until that is over.
  * Faults: github/*; one that will not pass is only logged, so that the entry still gets its human.
  */
-async function reopenOwnClosing(ports: TickPorts, entry: QueueEntry): Promise<void> {
+async function reopenOwnClosing(ports: TickPorts, entry: QueueEntry): Promise<boolean> {
   const run = readRun(ports, entry)
-  if (run?.markers.closed !== 'closed') return
+  if (run?.markers.closed !== 'closed') return true
   try {
     const issue = await ports.github.issue(entry.key)
-    if (issue === null || issue.isOpen || issue.movedTo !== null) return
+    if (issue === null || issue.isOpen || issue.movedTo !== null) return true
     const { value } = await ports.github.timeline(entry.key)
     const last = value.filter(({ kind }) => kind === 'closed' || kind === 'reopened').at(-1)
-    if (last?.kind !== 'closed' || last.actorId !== run.publication?.actorId) return
-    await ports.github.reopenIssue(entry.key)
-    ports.log.info('issue reopened', { issue: formatIssue(entry.key) })
+    if (last?.kind !== 'closed' || last.actorId !== run.publication?.actorId) return true
+    const { dryRun } = ports.settings
+    if (!dryRun) await ports.github.reopenIssue(entry.key)
+    const what = dryRun ? 'dry run: the issue would be reopened' : 'issue reopened'
+    ports.log.info(what, { issue: formatIssue(entry.key) })
+    return !dryRun
   } catch (thrown) {
     const met = asFault(thrown)
     if (FAULTS[met.code].class !== 'terminal') throw met
     const { code, message } = met
     ports.log.warn('issue not reopened', { issue: formatIssue(entry.key), code, message })
+    return true
   }
 }
 

@@ -17,6 +17,7 @@ describe('intake', () => {
   const AT = toTimestamp(NOW)
   const CHANGED_MS = NOW - 5000
   const CHANGED = toTimestamp(CHANGED_MS)
+  const BEFORE_MS = CHANGED_MS - 1000
   const REPOSITORY = { owner: 'Acme', name: 'Widgets' }
   const TRIGGERS = { code: '🤖 auto-fix', investigation: '🤖 auto-fix-investigate' }
   const BOTH = [TRIGGERS.code, TRIGGERS.investigation]
@@ -35,7 +36,7 @@ describe('intake', () => {
     commentCount: 0,
     ...change,
   })
-  const entry = (phase: Phase, seenUpdatedAt = AT): QueueEntry => ({
+  const entry = (phase: Phase, seenUpdatedAt = toTimestamp(BEFORE_MS)): QueueEntry => ({
     ...newEntry({ ...REPOSITORY, number: 7 }, 'code', AT, seenUpdatedAt),
     phase,
   })
@@ -119,6 +120,14 @@ describe('intake', () => {
         expect(decision.event.error?.message).toContain(reason)
         const applied = applyEvent(entry('queued'), decision.event, policy)
         expect(applied).toMatchObject({ kind: 'applied', entry: { phase: 'skipped' } })
+      }
+    })
+
+    test('a list that is behind what was seen withdraws nothing', () => {
+      const behind = BEFORE_MS - 1
+      for (const phase of ['queued', 'previewed'] as const) {
+        expect(word(decide(issue([], { updatedAt: behind }), entry(phase)))).toBe('nothing')
+        expect(word(decide(issue([]), entry(phase)))).toBe('withdrawn')
       }
     })
 
