@@ -16,8 +16,8 @@ export class Run extends BaseCommand {
   async run(): Promise<unknown> {
     const { flags } = await this.parse(Run)
     const { runTick } = await import('../daemon/app/run-tick.ts')
-    const report = await runTick(buildOfThisProgram(), flags)
-    for (const line of [...report.problems, ...report.attention]) this.note(line)
+    const tell = (line: string): void => this.note(line)
+    const report = await runTick(buildOfThisProgram(), { ...flags, tell })
     process.exitCode = report.exitCode
     return report
   }

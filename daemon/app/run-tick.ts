@@ -39,6 +39,8 @@ export type RunOptions = Readonly<{
   wait: boolean
   /** Poll at once, whatever the cadence says. */
   now: boolean
+  /** Tells the operator a line: it has been told when this returns. */
+  tell: (line: string) => void
 }>
 
 export type RunReport = Readonly<{
@@ -89,12 +91,16 @@ export async function runTick(build: Build, options: RunOptions): Promise<RunRep
     await waitForRuns(ports, report.runIds, again, leaving.signal)
   }
   leaving.stop()
-  const attention = await tellAttention(ports.store, ports.layout)
   const failed = TICK_OUTCOMES[report.outcome].exitCode === 1
+  const problems = failed
+    ? onceEach(report.problems.map(({ thrown }) => describeFault(thrown)))
+    : []
+  for (const line of problems) options.tell(line)
+  const attention = await tellAttention(ports.store, ports.layout, options.tell)
   return {
     outcome: leaving.signal.aborted ? 'cancelled' : report.outcome,
     attention,
-    problems: failed ? onceEach(report.problems.map(({ thrown }) => describeFault(thrown))) : [],
+    problems,
     exitCode: failed || attention.length > 0 ? 1 : 0,
   }
 }
@@ -162,10 +168,15 @@ async function tickUnderLock(
 }
 
 /**
- * One line for every issue that has come to need attention since the last call; each is told once
- * (design §11), whatever the clock does meanwhile. Faults: state/*.
+ * Tells and returns one line for every issue that has come to need attention since the last call; each
+ * is told once (design §11), whatever the clock does meanwhile. Noted as told only then: whoever dies in
+ * between leaves it to the next tick to tell it again. Faults: state/*.
  */
-export async function tellAttention(store: Store, layout: StateLayout): Promise<readonly string[]> {
+export async function tellAttention(
+  store: Store,
+  layout: StateLayout,
+  tell: (line: string) => void,
+): Promise<readonly string[]> {
   const { attentionTold } = store.readMeta()
   const inNeed = Object.values(store.readQueue().entries).filter(
     ({ phase }) => phase === 'needs_attention' || phase === 'failed',
@@ -173,6 +184,10 @@ export async function tellAttention(store: Store, layout: StateLayout): Promise<
   const fresh = inNeed.filter(({ key, updatedAt }) => attentionTold[issueId(key)] !== updatedAt)
   const isOver = Object.keys(attentionTold).length > inNeed.length - fresh.length
   if (fresh.length === 0 && !isOver) return []
+  const lines = fresh.map(
+    (entry) => `${formatIssue(entry.key)} needs attention: ${describe(entry, layout)}`,
+  )
+  for (const line of lines) tell(line)
   await store.changeMeta((meta) => ({
     state: {
       ...meta,
@@ -182,9 +197,7 @@ export async function tellAttention(store: Store, layout: StateLayout): Promise<
     },
     value: undefined,
   }))
-  return fresh.map(
-    (entry) => `${formatIssue(entry.key)} needs attention: ${describe(entry, layout)}`,
-  )
+  return lines
 }
 
 /** What happened, and what to do next: a spent budget has no hint of its own, there it is the output. */

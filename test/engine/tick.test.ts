@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
+import { tellAttention } from '../../daemon/app/run-tick.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import type { Meta, RateLimit, RepositoryMemory } from '../../daemon/core/meta.ts'
@@ -491,4 +492,19 @@ describe('a label after an end', () => {
     await take()
     expect(scene().entry(7)).toMatchObject(NEW)
   })
+})
+
+test('an issue that needs attention is told first and noted then, so that no death hides it', async () => {
+  await scene().put(entryOf(7, { phase: 'needs_attention' }), entryOf(8))
+  const { layout } = scene()
+  const { store } = scene().ports
+  const told: string[] = []
+  const tell = (store: TickPorts['store']) =>
+    tellAttention(store, layout, (line) => void told.push(line))
+  const dying = { ...store, changeMeta: () => Promise.reject(UNREACHABLE) }
+  await expect(tell(dying)).rejects.toBe(UNREACHABLE)
+  expect(told).toEqual([expect.stringMatching(/^Acme\/Widgets#7 needs attention: /)])
+  expect(await tell(store)).toEqual([told[0]])
+  expect(await tell(store)).toEqual([])
+  expect(told).toHaveLength(2)
 })
