@@ -3,6 +3,7 @@ import { describeFault, type Fault, isFault } from '../core/fault.ts'
 import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
 import { findLabel } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
+import { redact } from '../core/redaction.ts'
 import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import type { Answered } from '../github/connection.ts'
 import { inRepository } from '../github/http-request.ts'
@@ -192,6 +193,12 @@ async function checkPermissions(
   const answer = await probe.connection.exchange(request)
   if (!isSuccess(answer)) throw answerFault(request, answer)
   const facts = contentOf(answer)?.value
+  const name = fieldOf(facts, 'full_name')
+  if (typeof name === 'string' && name.toLowerCase() !== subject.toLowerCase()) {
+    // GitHub sends on what asks for the old name; its issues count as moved.
+    const next = 'Watch it under its new name, and correct the origin of its clone.'
+    return fail(`it is called ${redact(name).slice(0, 200)} now`, next, subject)
+  }
   if (fieldOf(facts, 'archived') === true) {
     return fail(
       'the repository is archived, so nothing can be written',

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
-import { hasOurName, isOurJob, planInstall, wantedJob } from '../core/cron-job.ts'
+import { type CronJob, hasOurName, isOurJob, planInstall, wantedJob } from '../core/cron-job.ts'
 import {
   describeAge,
   type Finding,
   fail,
   isAtLeast,
-  isTickerAlive,
   ok,
   parseVersion,
   skipped,
+  troubleOfTicker,
   warn,
 } from '../core/doctor.ts'
 import { redact } from '../core/redaction.ts'
@@ -23,6 +23,8 @@ import type { Check, Probe } from './doctor-probe.ts'
 
 const OLDEST_HERMES = [0, 18, 2] as const
 const HERMES_MS = 20_000
+/** The host's ticker may be late, and a machine may have slept. */
+const OVERDUE_MINUTES = 10
 const INSTALL = 'Run: hermes caduceus cron-install'
 
 /** The host that starts ticks: its job for us, its script, its gateway. */
@@ -31,7 +33,8 @@ export const HOST_CHECKS = [
     name: 'Host version',
     group: 'host',
     category: 'host-prerequisite',
-    needs: ['hermes'],
+    // Some hosts look for updates when they are asked.
+    needs: ['hermes', 'network'],
     needsConfiguration: false,
     run: checkHostVersion,
   },
@@ -107,13 +110,12 @@ async function checkHostVersion({ environment }: Probe): Promise<readonly Findin
 }
 
 function checkTicker({ hermesHome, now }: Probe): readonly Finding[] {
-  const { beatAt } = readGateway(hermesHome ?? '')
-  const ageMs = beatAt === null ? null : now - beatAt
-  if (isTickerAlive(ageMs)) return [ok(`last beat ${describeAge(ageMs ?? 0)} ago`)]
-  const detail = ageMs === null ? 'it has never run' : `its last beat was ${describeAge(ageMs)} ago`
-  return [
-    fail(detail, 'Start the gateway of Hermes; if it runs, restart it and look into its log.'),
-  ]
+  const { beatAt, successAt } = readGateway(hermesHome ?? '')
+  const beatMs = beatAt === null ? null : now - beatAt
+  const trouble = troubleOfTicker(beatMs, successAt === null ? null : now - successAt)
+  if (trouble === null) return [ok(`last beat ${describeAge(Math.max(beatMs ?? 0, 0))} ago`)]
+  const next = 'Start the gateway of Hermes; if it runs, restart it and look into its log.'
+  return [fail(trouble, next)]
 }
 
 /** Scripts keep the environment of the gateway's start (H§5.6, #59030); its plugins are those of then, too. */
@@ -134,7 +136,7 @@ function checkGatewayAge({ hermesHome }: Probe): readonly Finding[] {
 }
 
 /** There has to be exactly one that runs our script, as it should be (H§9.5). */
-function checkCronJob({ hermesHome, inspection }: Probe): readonly Finding[] {
+function checkCronJob({ hermesHome, inspection, now }: Probe): readonly Finding[] {
   const { jobs } = readCronJobs(hermesHome ?? '')
   const [job, ...others] = jobs.filter(isOurJob)
   if (job === undefined) {
@@ -157,6 +159,11 @@ function checkCronJob({ hermesHome, inspection }: Probe): readonly Finding[] {
   if (!job.enabled || job.state === 'paused') {
     return [warn(`the job ${job.id} is paused`, `When it may go on: hermes cron resume ${job.id}`)]
   }
+  const lapse = lapseOf(job, now)
+  if (lapse !== null) {
+    const next = `See: hermes cron list; to make it anew: hermes cron remove ${job.id}, then cron-install`
+    return [warn(`the job ${job.id} ${lapse}`, next)]
+  }
   const last = job.lastRunAt === null ? 'it has not run yet' : `last run ${job.lastRunAt}`
   if (job.lastStatus === 'error') {
     const why = redact(job.lastError ?? 'no reason given')
@@ -165,6 +172,15 @@ function checkCronJob({ hermesHome, inspection }: Probe): readonly Finding[] {
     return [warn(`the job ${job.id}: ${last}, failed: ${why}`, 'Mend that, then: caduceus run')]
   }
   return [ok(`${job.id}, ${job.schedule ?? 'on its schedule'}, ${last}`)]
+}
+
+/** Why an enabled job does not run; null = nothing is known against it. */
+function lapseOf({ state, everyMinutes, nextRunAt }: CronJob, now: number): string | null {
+  if (state === 'error' || state === 'completed')
+    return `has the state ${state}, so it does not run`
+  const overdueMs = nextRunAt === null ? Number.NaN : now - Date.parse(nextRunAt)
+  const patienceMs = Math.max(3 * (everyMinutes ?? 0), OVERDUE_MINUTES) * 60_000
+  return overdueMs > patienceMs ? `is overdue by ${describeAge(overdueMs)}` : null
 }
 
 /** What is wrong with each state of the script; null = nothing. */

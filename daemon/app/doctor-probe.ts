@@ -70,7 +70,7 @@ export type Check = Readonly<{
 
 /**
  * @param hostVariables what the host's `.env` gives a tick
- * Faults: config/environment when HERMES_HOME is no absolute path.
+ * A HERMES_HOME that is no absolute path counts as none: the check of the configuration tells it.
  */
 export function openProbe(
   build: Build,
@@ -78,7 +78,8 @@ export function openProbe(
   hostVariables: Environment,
   isOffline: boolean,
 ): Probe {
-  const hermesHome = environment['HERMES_HOME'] ?? null
+  const named = environment['HERMES_HOME'] ?? null
+  const hermesHome = named?.startsWith('/') ? named : null
   const gateway = hermesHome === null ? null : gatewayOrNull(hermesHome)
   return {
     build,

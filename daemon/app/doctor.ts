@@ -105,9 +105,8 @@ export async function examine(
   const fixes = options.fix ? await applyFixes(look()) : null
   const probe = look()
   const results = await runChecks(probe, CHECKS, onProgress)
-  const leftOut = options.offline
-    ? CHECKS.filter(({ needs }) => needs?.includes('network')).map(({ name }) => name)
-    : []
+  const isLeftOut = (check: Check): boolean => missingNeed(probe, null, check) === 'network'
+  const leftOut = CHECKS.filter(isLeftOut).map(({ name }) => name)
   const report: DoctorReport = {
     version: REPORT_VERSION,
     appVersion: build.version,

@@ -135,7 +135,8 @@ export function environmentOfCron(
   const isOurs = (name: string): boolean =>
     name.startsWith('CADUCEUS_') && !KNOWN_TO_WRAPPER.includes(name)
   const base = gateway ?? Object.fromEntries(Object.entries(own).filter(([name]) => !isOurs(name)))
-  const whole = { ...base, ...hostVariables }
+  const said = Object.entries(hostVariables).filter(([, value]) => value.trim() !== '')
+  const whole = { ...base, ...Object.fromEntries(said) }
   const kept = Object.entries(whole).filter(([name]) => !isStrippedByHermes(name))
   const home = own['HERMES_HOME']
   return { ...Object.fromEntries(kept), ...(home === undefined ? {} : { HERMES_HOME: home }) }
@@ -173,9 +174,21 @@ function differInOne(a: string, b: string): boolean {
 /** The gateway's ticker writes every 60 s; the host itself calls it dead after this (H§6.5). */
 export const HEARTBEAT_MS = 200_000
 
-/** @param ageMs since the last beat; null = there never was one */
-export function isTickerAlive(ageMs: number | null): boolean {
-  return ageMs !== null && ageMs <= HEARTBEAT_MS
+/** A ticker that beats and fails each time is seen by this; it may rightly be busy for a while (H§5.1). */
+export const SUCCESS_MS = 600_000
+
+/**
+ * What is wrong with the host's ticker; null = nothing. A beat from the future comes of a clock that was set
+ * back, and would hide a dead ticker until then.
+ * @param beatMs since the last beat; null = there never was one
+ * @param successMs since the last beat without a fault; null = the host does not say
+ */
+export function troubleOfTicker(beatMs: number | null, successMs: number | null): string | null {
+  if (beatMs === null) return 'it has never run'
+  if (beatMs > HEARTBEAT_MS) return `its last beat was ${describeAge(beatMs)} ago`
+  if (beatMs < -HEARTBEAT_MS) return `its last beat is ${describeAge(-beatMs)} in the future`
+  if (successMs === null || successMs <= SUCCESS_MS) return null
+  return `it beats, but the last one without a fault was ${describeAge(successMs)} ago`
 }
 
 type FileSystemRow = Readonly<{ magic: number; name: string; verdict: 'warn' | 'fail' }>

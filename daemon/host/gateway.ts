@@ -11,6 +11,8 @@ const OLDEST_SECONDS = 1_500_000_000
 export type Gateway = Readonly<{
   /** When the ticker last beat, milliseconds since the epoch; null = there is no beat. */
   beatAt: number | null
+  /** When the ticker last got through a beat without a fault; null = this host does not say. */
+  successAt: number | null
   /** The running gateway; null when none is known to run. */
   running: Readonly<{ pid: number; startedAt: number }> | null
   /** What it was started with; null when unknown or not to be seen by this user. Secret. */
@@ -22,6 +24,7 @@ export function readGateway(hermesHome: string): Gateway {
   const running = runningGateway(join(hermesHome, 'gateway.pid'))
   return {
     beatAt: readBeat(join(hermesHome, 'cron', 'ticker_heartbeat')),
+    successAt: readBeat(join(hermesHome, 'cron', 'ticker_last_success')),
     running,
     environment: running === null ? null : environmentOf(running.pid),
   }
@@ -41,19 +44,31 @@ function readBeat(path: string): number | null {
 function runningGateway(path: string): Gateway['running'] {
   const status = fileStatus(path)
   if (status?.kind !== 'file') return null
-  const pid = parsePidNote(readFileBounded(path, MAX_NOTE_BYTES)?.toString() ?? '')
-  if (pid === null || identifyProcess(pid) === null) return null
-  return { pid, startedAt: status.mtimeMs }
+  const note = parsePidNote(readFileBounded(path, MAX_NOTE_BYTES)?.toString() ?? '')
+  const identity = note === null ? null : identifyProcess(note.pid)
+  if (note === null || identity === null) return null
+  // Its number may have been given out again since.
+  if (note.startTicks !== null && note.startTicks !== identity.startTicks) return null
+  return { pid: note.pid, startedAt: status.mtimeMs }
 }
 
-/** A bare number, or a JSON object with a `pid`; null = neither. */
-export function parsePidNote(text: string): number | null {
+export type PidNote = Readonly<{
+  pid: number
+  /** When that process started, as proc(5) counts; null = the note does not say. */
+  startTicks: number | null
+}>
+
+/** A bare number, or a JSON object with a `pid` and perhaps a `start_time`; null = neither. */
+export function parsePidNote(text: string): PidNote | null {
   let note: unknown
   try {
     note = JSON.parse(text)
   } catch {
     return null
   }
-  const pid: unknown = typeof note === 'object' && note !== null && 'pid' in note ? note.pid : note
-  return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 1 ? pid : null
+  const fields = typeof note === 'object' && note !== null ? { ...note } : { pid: note }
+  const pid: unknown = 'pid' in fields ? fields.pid : null
+  const start: unknown = 'start_time' in fields ? fields.start_time : null
+  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 1) return null
+  return { pid, startTicks: typeof start === 'number' ? start : null }
 }

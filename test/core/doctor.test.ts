@@ -10,12 +10,13 @@ import {
   HEARTBEAT_MS,
   isAtLeast,
   isStrippedByHermes,
-  isTickerAlive,
   judgeFileSystem,
   judgeSpace,
   nearMissesOf,
   parseVersion,
   SPACE_GOALS,
+  SUCCESS_MS,
+  troubleOfTicker,
   VERDICTS,
   type Verdict,
 } from '../../daemon/core/doctor.ts'
@@ -68,6 +69,8 @@ describe('what does a job of cron see?', () => {
     // The gateway may have it, too; the check of the token says that this is not known.
     const withToken = { ...OWN, CADUCEUS_GITHUB_TOKEN: 't' }
     expect(environmentOfCron(null, withToken, {})['CADUCEUS_GITHUB_TOKEN']).toBe('t')
+    const blank = { CADUCEUS_GITHUB_TOKEN: ' ' }
+    expect(environmentOfCron(null, withToken, blank)['CADUCEUS_GITHUB_TOKEN']).toBe('t')
     expect(environmentOfCron({}, withToken, {})).toEqual({ HERMES_HOME: '/h' })
   })
 
@@ -123,14 +126,17 @@ describe('which labels could be taken for another one?', () => {
 })
 
 describe('how are numbers judged?', () => {
-  test('a ticker is alive until the host itself calls it dead', () => {
-    expect([null, 0, -5000, HEARTBEAT_MS, HEARTBEAT_MS + 1].map(isTickerAlive)).toEqual([
-      false,
-      true,
-      true,
-      true,
-      false,
-    ])
+  test.each<[number | null, number | null, RegExp | null]>([
+    [0, null, null],
+    [HEARTBEAT_MS, SUCCESS_MS, null],
+    [-HEARTBEAT_MS, 0, null],
+    [null, 0, /^it has never run$/],
+    [HEARTBEAT_MS + 1, 0, /^its last beat was 3 min ago$/],
+    [-HEARTBEAT_MS - 1, 0, /^its last beat is 3 min in the future$/],
+    [0, SUCCESS_MS + 1, /without a fault was 10 min ago$/],
+  ])('of a ticker: beat %s ms ago, success %s ms ago', (beatMs, successMs, trouble) => {
+    const found = troubleOfTicker(beatMs, successMs)
+    expect(found === null ? null : trouble?.test(found)).toBe(trouble === null ? null : true)
   })
 
   test.each([
@@ -184,8 +190,10 @@ describe('how are numbers judged?', () => {
   })
 
   test('the note of a gateway is a number or names one', () => {
-    expect(parsePidNote('4711\n')).toBe(4711)
-    expect(parsePidNote('{"pid": 4711, "kind": "hermes-gateway"}')).toBe(4711)
+    const note = { pid: 4711, startTicks: null }
+    expect(parsePidNote('4711\n')).toEqual(note)
+    expect(parsePidNote('{"pid": 4711, "kind": "hermes-gateway"}')).toEqual(note)
+    expect(parsePidNote('{"pid": 4711, "start_time": 7}')).toEqual({ ...note, startTicks: 7 })
     for (const text of ['', 'x', '[]', 'null', '1', '-3', '1.5', '{"pid": "7"}', '{']) {
       expect(parsePidNote(text)).toBeNull()
     }

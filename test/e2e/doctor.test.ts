@@ -170,6 +170,7 @@ describe('what does doctor say of a standalone installation?', () => {
       await rig.control('editRepository', { repo: rig.repo, isPrivate: true })
       await rig.control('createToken', { login: BOT, token: rig.token, permissions: { issues: 'none' } })
     } },
+    'a renamed repository': { check: 'Permissions', status: 'fail', exitCode: 1, detail: /it is called octo\/newname now/, next: /Watch it under its new name/, arrange: () => rig.control('renameRepository', { repo: rig.repo, to: 'octo/newname' }) },
     'an archived repository': { check: 'Permissions', status: 'fail', exitCode: 1, detail: /archived/, next: /Stop watching/, arrange: () => rig.control('editRepository', { repo: rig.repo, isArchived: true }) },
     'a repository nobody knows': { check: 'Permissions', status: 'fail', exitCode: 1, detail: /not found/, next: /./, arrange: () => rig.setConfig({ watched_repos: ['octo/none'] }) },
     'GitHub out of order': { check: 'Permissions', status: 'fail', exitCode: 1, detail: /502/, next: /Try again/, arrange: () => rig.control('addFault', { route: 'GET /repos/{owner}/{repo}', action: { kind: 'html' } }) },
@@ -443,11 +444,17 @@ describe('what does doctor say under Hermes?', () => {
     'another interval': { check: 'Cron job', status: 'fail', exitCode: 1, detail: /another schedule/, next: /cron-install/, arrange: () => writeJobs({ ...JOB, schedule: { kind: 'interval', minutes: 9 } }) },
     'a paused job': { check: 'Cron job', status: 'warn', exitCode: 0, detail: /paused/, next: /cron resume abcdef012345/, arrange: () => writeJobs({ ...JOB, state: 'paused', enabled: false }) },
     'a job whose last run failed': { check: 'Cron job', status: 'warn', exitCode: 0, detail: /failed: it broke/, next: /caduceus run/, arrange: () => writeJobs({ ...JOB, last_status: 'error', last_error: 'it\nbroke' }) },
+    'a job that the host has given up': { check: 'Cron job', status: 'warn', exitCode: 0, detail: /state error, so it does not run/, next: /cron list/, arrange: () => writeJobs({ ...JOB, state: 'error' }) },
+    'a job that is overdue': { check: 'Cron job', status: 'warn', exitCode: 0, detail: /overdue by \d+ days/, next: /cron list/, arrange: () => writeJobs({ ...JOB, next_run_at: '2026-01-01T00:05:00+00:00' }) },
     'no wrapper': { check: 'Cron wrapper', status: 'fail', exitCode: 1, detail: /missing/, next: /cron-install/, arrange: () => rmSync(wrapper()) },
     'an old wrapper': { check: 'Cron wrapper', status: 'fail', exitCode: 1, detail: /not as this version/, next: /doctor --fix/, arrange: () => chmodSync(wrapper(), 0o700) },
     'a wrapper whose node has left': { check: 'Cron wrapper', status: 'fail', exitCode: 1, detail: /has left/, next: /doctor --fix/, arrange: () => writeWrapper({ ...parts(), node: '/nowhere/node' }) },
     'a foreign script': { check: 'Cron wrapper', status: 'fail', exitCode: 1, detail: /not ours/, next: /Move it away/, arrange: () => writeFileSync(wrapper(), 'echo mine\n') },
     'a dead ticker': { check: 'Gateway ticker', status: 'fail', exitCode: 2, detail: /last beat was 5 min ago/, next: /gateway/, arrange: () => beat(300) },
+    'a ticker that fails at each beat': { check: 'Gateway ticker', status: 'fail', exitCode: 2, detail: /one without a fault was \d+ days ago/, next: /log/, arrange: () => {
+      write('cron/ticker_last_success', '1700000000')
+      utimesSync(inHome('cron', 'ticker_last_success'), 1_700_000_000, 1_700_000_000)
+    } },
     'no gateway, no job': { check: 'Gateway ticker', status: 'fail', exitCode: 2, detail: /never run/, next: /gateway/, arrange: () => { writeJobs(); rmSync(inHome('cron', 'ticker_heartbeat')) } },
     'a gateway older than .env': { check: 'Gateway age', status: 'warn', exitCode: 0, detail: /\.env changed/, next: /Restart/, arrange: () => {
       write('gateway.pid', JSON.stringify({ pid: process.pid, kind: 'hermes-gateway' }))
@@ -457,6 +464,11 @@ describe('what does doctor say under Hermes?', () => {
       write('plugins/caduceus/plugin.yaml', 'name: caduceus\n')
       write('gateway.pid', String(process.pid))
       for (const name of ['gateway.pid', '.env']) utimesSync(inHome(name), 1_700_000_000, 1_700_000_000)
+    } },
+    'a note of a gateway whose number is another process’s now': { check: 'Token', status: 'warn', exitCode: 0, detail: /cannot be seen/, next: /into .*\/\.env/, arrange: () => {
+      write('.env', '')
+      write('gateway.pid', JSON.stringify({ pid: process.pid, start_time: 1 }))
+      rig.env['CADUCEUS_GITHUB_TOKEN'] = rig.token
     } },
     'an old host': { check: 'Host version', status: 'fail', exitCode: 2, detail: /0\.18\.1.*too old/, next: /0\.18\.2/, arrange: () => executable('hermes', 'echo v0.18.1') },
     'a host that is broken': { check: 'Host version', status: 'fail', exitCode: 2, detail: /does not tell/, next: /Mend/, arrange: () => executable('hermes', 'exit 1') },
