@@ -8,7 +8,7 @@ import type { QueueEntry } from '../core/queue.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from '../sys/bounded-waits.ts'
-import { lookTwice } from './check-wanted.ts'
+import { findIssue, lookTwice } from './check-wanted.ts'
 import { recordError } from './outcome-of-fault.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 import type { RepositoryPoll } from './watched-repositories.ts'
@@ -90,7 +90,7 @@ async function reopenOwnClosing(ports: TickPorts, entry: QueueEntry): Promise<bo
   const run = readRun(ports, entry)
   if (run?.markers.closed !== 'closed') return true
   try {
-    const issue = await ports.github.issue(entry.key)
+    const issue = await findIssue(ports.github, entry.key)
     if (issue === null || issue.isOpen || issue.movedTo !== null) return true
     const { value } = await ports.github.timeline(entry.key)
     const last = value.filter(({ kind }) => kind === 'closed' || kind === 'reopened').at(-1)

@@ -33,8 +33,8 @@ type Place = Readonly<{
   occurrence?: number
   /** How many of the effects are done by then. */
   reached?: number
-  /** What it means when GitHub says that it is not there: it is asked again, the issue is gone, or it matters little. */
-  absent: 'again' | 'gone' | 'goes-on'
+  /** What it means when GitHub says that it is not there: it is asked again, or it matters little. */
+  absent: 'again' | 'goes-on'
   /** A refusal there keeps nothing from being done. */
   refused?: 'goes-on'
   /** Its answer has no content, so none can be cut. */
@@ -79,8 +79,8 @@ const PLACES = {
   'GET issue, before the closing': { from: 'pushed', during: 'publish', route: `GET ${ISSUE}`, occurrence: 3, reached: 4, absent: 'goes-on', isRepeated: true },
   'PATCH issue closed': { from: 'pushed', during: 'publish', route: `PATCH ${ISSUE}`, reached: 4, absent: 'again', isListed: true },
   'GET pull': { from: 'pushed', during: 'publish', route: `GET ${PULLS}/{pull_number}`, reached: 5, absent: 'goes-on', refused: 'goes-on' },
-  'GET pull, closed': { from: 'closed', during: 'watch', route: `GET ${PULLS}/{pull_number}`, absent: 'gone', isRepeated: true },
-  'GET issue, for opening it again': { from: 'closed', during: 'watch', route: `GET ${ISSUE}`, absent: 'gone', isRepeated: true },
+  'GET pull, closed': { from: 'closed', during: 'watch', route: `GET ${PULLS}/{pull_number}`, absent: 'goes-on', isRepeated: true },
+  'GET issue, for opening it again': { from: 'closed', during: 'watch', route: `GET ${ISSUE}`, absent: 'goes-on', isRepeated: true },
   'GET timeline, for opening it again': { from: 'closed', during: 'watch', route: `GET ${ISSUE}/timeline`, absent: 'again', isRepeated: true },
   'PATCH issue open': { from: 'closed', during: 'watch', route: `PATCH ${ISSUE}`, absent: 'again', isIdempotent: true },
 } as const satisfies Record<string, Place>
@@ -247,9 +247,6 @@ function endOf(place: Place, means: Meaning, code = 'github/refused'): Partial<O
   if (isPolling(place)) return {}
   const reached = place.reached ?? 0
   const workers = place.during === 'prepare' ? 0 : 1
-  if (means === 'absent' && place.absent === 'gone') {
-    return { ...upTo(reached), phase: 'skipped', code: 'issue/withdrawn', workers }
-  }
   // What a tick meets while a worker works says nothing against the run.
   if (means !== 'refused' || place.during === 'work' || place.refused === 'goes-on') return {}
   return { ...upTo(reached), phase: 'needs_attention', code, workers }
@@ -258,11 +255,10 @@ function endOf(place: Place, means: Meaning, code = 'github/refused'): Partial<O
 /** A human has to decide in any case; opening the issue again is left when GitHub refuses it for good. */
 function endOfWatch(place: Place, means: Meaning): Partial<Outcome> {
   const isPull = place.route.includes('pull_number')
-  const isGone = means === 'absent' && place.absent === 'gone'
-  const staysClosed = isGone || (means === 'refused' && !isPull)
+  const staysClosed = means === 'refused' && !isPull
   return {
     phase: 'needs_attention',
-    code: isGone && isPull ? 'publish/pull-gone' : 'publish/closed-unmerged',
+    code: 'publish/closed-unmerged',
     reopened: staysClosed ? 0 : 1,
   }
 }
