@@ -47,7 +47,9 @@ function phaseRows(): readonly (readonly string[])[] {
   return Object.entries(PHASES).map(([phase, { meaning, terminal }]) => [
     `\`${phase}\``,
     meaning,
-    terminal ? 'nothing more happens; labelling the issue anew, while it is open, begins again' : 'goes on',
+    terminal
+      ? 'nothing more happens; labelling the issue anew, while it is open, begins again'
+      : 'goes on',
   ])
 }
 

@@ -179,7 +179,8 @@ export const STATE_KEYS = {
     type: 'string',
     enum: ['json', 'sqlite'],
     default: 'json',
-    description: 'How the queue is stored.',
+    description:
+      'How the queue is stored: as JSON, or in SQLite (not available yet: only json is accepted in this version).',
   },
   log_path: {
     ...PATH,

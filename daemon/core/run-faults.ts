@@ -91,7 +91,7 @@ export const RUN_FAULTS = {
   'publish/forbidden-word': {
     class: 'terminal',
     message: 'The {where} contains the forbidden word "{word}"; nothing was published.',
-    next: 'The work is kept at {tree}. Change comment_forbidden_strings or the worker.',
+    next: 'The work is kept at {tree}. After a change of comment_forbidden_strings reset publishes it; after a change of the worker add --force-finalization-reset, which runs the worker again.',
   },
   'publish/too-long': {
     class: 'terminal',

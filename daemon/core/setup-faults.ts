@@ -5,7 +5,7 @@ export const SETUP_FAULTS = {
   'config/not-found': {
     class: 'config',
     message: 'No configuration was found (looked at {looked}).',
-    next: 'Write one of these files, or name one with CADUCEUS_CONFIG.',
+    next: 'Run "caduceus setup", which writes one, or name a file with CADUCEUS_CONFIG.',
   },
   'config/unreadable': {
     class: 'config',

@@ -94,7 +94,7 @@ describe('what does a configuration that cannot be used do?', () => {
   test('without any configuration the places looked at are named', async () => {
     delete rig.env['CADUCEUS_CONFIG']
     expect(await refusalOf(rig, 'run')).toBe(
-      `No configuration was found (looked at ${rig.dir}/home/.config/caduceus/config.yaml). Write one of these files, or name one with CADUCEUS_CONFIG.`,
+      `No configuration was found (looked at ${rig.dir}/home/.config/caduceus/config.yaml). Run "caduceus setup", which writes one, or name a file with CADUCEUS_CONFIG.`,
     )
   })
 

@@ -504,7 +504,12 @@ const releases = madeReleases()
 const results = new Map<string, string>()
 
 test.each(['README.md', 'docs/installation.md'])('%s tells to type what is tried here', (path) => {
-  expect(readFileSync(join(ROOT, path), 'utf8')).toContain(`\n${COMMANDS.join('\n')}\n`)
+  const [schedule, text] = [COMMANDS[3], readFileSync(join(ROOT, path), 'utf8')]
+  const first = `\n${COMMANDS.slice(0, 3).join('\n')}\n`
+  expect(text).toContain(first)
+  // The schedule comes last, after a look.
+  expect(text.indexOf(schedule)).toBeGreaterThan(text.indexOf('dry_run: true'))
+  expect(text.indexOf('dry_run: true')).toBeGreaterThan(text.indexOf(first))
 })
 
 describe.each(releases.map((release) => [release.version, release] as const))(
