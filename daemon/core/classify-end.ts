@@ -5,6 +5,14 @@ import type { EndReason, ExitReport } from './supervisor-files.ts'
 
 /** What the end of a worker means for its run, before its result is looked at (design §6). */
 export type EndVerdict =
+  | JudgedEnd
+  /** Processes may be left: what the end means counts once there are none any more (P§1, P§4). */
+  | Readonly<{ kind: 'unswept'; onceClear: JudgedEnd }>
+  /** The supervisor has to be killed first (P§1). */
+  | Readonly<{ kind: 'overdue' }>
+  | Readonly<{ kind: 'unwatched' }>
+
+export type JudgedEnd =
   /** The strictly read result decides between success and failure. */
   | Readonly<{ kind: 'read-result' }>
   /** We were not there: after a sweep, a valid success result counts; anything else is the fault. */
@@ -13,16 +21,12 @@ export type EndVerdict =
   | Readonly<{ kind: 'cancelled' }>
   /** No worker ever ran, nothing was paid. */
   | Readonly<{ kind: 'not-started' }>
-  /** The supervisor has to be killed first (P§1). */
-  | Readonly<{ kind: 'overdue' }>
-  | Readonly<{ kind: 'unwatched' }>
 
 /** The fault to make of it; its class in the catalogue decides about the attempt. */
 type Failure = Readonly<{ code: FaultCode; details: FaultDetails }>
 
 /** What the messages name. */
 export type EndFacts = Readonly<{
-  runId: string
   program: string
   transcriptPath: string
   timeoutMs: number
@@ -48,15 +52,15 @@ const SPAWN_FAULTS: Readonly<Record<string, FaultCode>> = {
   EACCES: 'worker/command-not-executable',
 }
 
-type Verdict = (report: ExitReport, facts: EndFacts) => EndVerdict
+type Verdict = (report: ExitReport, facts: EndFacts) => JudgedEnd
 
-const failed = (code: FaultCode, details: FaultDetails): EndVerdict => ({
+const failed = (code: FaultCode, details: FaultDetails): JudgedEnd => ({
   kind: 'failed',
   code,
   details,
 })
 
-const unknownExit = (reason: string): EndVerdict => ({
+const unknownExit = (reason: string): JudgedEnd => ({
   kind: 'unknown-exit',
   code: 'worker/interrupted',
   details: { reason },
@@ -89,21 +93,27 @@ const VERDICTS = {
 
 /** Pure: the verdict on an end. Processes left over outrank everything: the tree may still change. */
 export function classifyEnd(end: SupervisionEnd, facts: EndFacts): EndVerdict {
-  if (end.kind === 'ended') return verdictOfReport(end.report, facts)
-  if (end.kind !== 'vanished') return { kind: end.kind }
-  if (end.workerStarted) return unknownExit('its supervisor vanished')
-  if (end.launched) return { kind: 'not-started' }
+  if (end.kind === 'overdue' || end.kind === 'unwatched') return { kind: end.kind }
+  if (end.kind === 'vanished') return { kind: 'unswept', onceClear: verdictOfVanished(end) }
+  const verdict = verdictOfReport(end.report, facts)
+  return end.report.unkillable.length === 0 ? verdict : { kind: 'unswept', onceClear: verdict }
+}
+
+function verdictOfVanished({ launched, workerStarted }: Vanished): JudgedEnd {
+  if (workerStarted) return unknownExit('its supervisor vanished')
+  if (launched) return { kind: 'not-started' }
   return failed('worker/interrupted', { reason: 'before its worker was launched' })
 }
 
-function verdictOfReport(report: ExitReport, facts: EndFacts): EndVerdict {
-  if (report.unkillable.length > 0) return failed('sys/unkillable', { run: facts.runId })
+type Vanished = Extract<SupervisionEnd, { kind: 'vanished' }>
+
+function verdictOfReport(report: ExitReport, facts: EndFacts): JudgedEnd {
   const verdict: Verdict = VERDICTS[report.reason]
   return verdict(report, facts)
 }
 
 /** Success needs exit 0 and a valid result; a signal from elsewhere is an interruption (design §6). */
-function verdictOfExit(report: ExitReport, facts: EndFacts): EndVerdict {
+function verdictOfExit(report: ExitReport, facts: EndFacts): JudgedEnd {
   if (report.exitCode === 0) return { kind: 'read-result' }
   if (report.signal !== null && !OWN_SIGNALS.includes(report.signal)) {
     return failed('worker/interrupted', { reason: `the worker received ${report.signal}` })

@@ -2,11 +2,14 @@ import { afterFailure } from '../core/circuits.ts'
 import { asFault, type Fault } from '../core/fault.ts'
 import { FAULTS, type FaultCode } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
+import { formatIssue } from '../core/issue-key.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
+import { addDiagnostics } from '../core/meta.ts'
 import { backoffMs } from '../core/scheduling.ts'
 import { sinceWhen, toTimestamp } from '../core/timestamp.ts'
 import { lastsTooLong } from '../core/transitions.ts'
 import { freezeNotice } from '../publish/freeze-publication.ts'
+import { isLocked } from '../sys/kernel-lock.ts'
 import { concludeRun, type Left } from './conclude-run.ts'
 import { freezeRun } from './freeze-run.ts'
 import { eventOfFault, waitOf } from './outcome-of-fault.ts'
@@ -57,16 +60,13 @@ const PASSING: ReadonlySet<FaultClass> = new Set([
   'state',
 ])
 
-/** While a worker may be alive or has just succeeded, these tell nothing about it: the run stays reserved (P§1). */
-const UNDECIDED: ReadonlySet<FaultCode> = new Set(['sys/io', 'sys/unkillable'])
-
 export type RunEnd = Readonly<{
   /** settled: the queue knows. waiting: `notBefore` says when to go on. left: asked to leave. lost: another process has the run. */
   kind: 'settled' | 'waiting' | 'left' | 'lost'
   journal: Journal
 }>
 
-/** Carries a run as far as it goes now. Faults: only those of writing the journal or the queue itself. */
+/** Carries a run as far as it goes now. Faults: only those of its own state: journal, queue, notes, locks. */
 export async function carryRun(ports: RunPorts, start: Journal): Promise<RunEnd> {
   let journal: Journal = { ...start, notBefore: null }
   while (journal.stage !== 'settled') {
@@ -126,22 +126,52 @@ async function meetFault(
     message: met.message,
   })
   const { class: faultClass } = FAULTS[met.code]
-  const keepsRun =
-    step.onTrouble === 'wait' || (journal.stage === 'launching' && UNDECIDED.has(met.code))
+  const isAround = PASSING.has(faultClass)
+  const isReserved = isAround && mayStillAct(ports, journal, met)
+  // Files that cannot be read or written tell nothing about a worker, which may just have succeeded.
+  const isUndecided = journal.stage === 'launching' && met.code === 'sys/io'
+  const keepsRun = step.onTrouble === 'wait' || isReserved || isUndecided
   const trouble = {
     count: (journal.trouble?.count ?? 0) + 1,
     since: sinceWhen(journal.trouble?.since, toTimestamp(now)),
   }
-  const isLimit = faultClass === 'rate-limited'
-  const mayPass =
-    PASSING.has(faultClass) && (isLimit || !lastsTooLong(trouble, ports.settings.retry, now))
+  const isTooLong =
+    faultClass !== 'rate-limited' && lastsTooLong(trouble, ports.settings.retry, now)
+  const mayPass = isAround && (isReserved || !isTooLong)
   // The end itself is never given up: what it says is decided.
   const after =
     journal.stage === 'ended' || (keepsRun && mayPass)
       ? await waiting(ports, { ...journal, trouble }, met, now)
       : (noticed(ports, journal, met) ?? endedBy(ports, journal, keepsRun, met))
   ports.journals.write(after)
+  if (isReserved && isTooLong) await tellAttention(ports, journal, met, now)
   return after
+}
+
+/**
+ * Whether processes of the run may still be there. Then no trouble ends it, however long it lasts: the
+ * next run would be a second worker, and remove the tree under the first one (P§1).
+ */
+function mayStillAct({ layout }: RunPorts, { stage, runId }: Journal, met: Fault): boolean {
+  if (stage !== 'launching') return false
+  const { supervisorLock, treeLock } = layout.run(runId)
+  return met.code === 'sys/unkillable' || isLocked(supervisorLock) || isLocked(treeLock)
+}
+
+/** Only a human can end what keeps the run reserved, and its issue stays in progress: `status` notes it. */
+async function tellAttention(
+  { store }: RunPorts,
+  { key }: Journal,
+  { code, message, next }: Fault,
+  now: number,
+): Promise<void> {
+  const text = `needs attention: ${message} ${next}`.trimEnd()
+  const note = { at: toTimestamp(now), code, issue: formatIssue(key), message: text }
+  await store.changeMeta((meta) => {
+    const diagnostics = addDiagnostics(meta.diagnostics, [note])
+    const state = diagnostics === meta.diagnostics ? meta : { ...meta, diagnostics }
+    return { state, value: undefined }
+  })
 }
 
 /** Work that is paid for waits for better times, and new work is kept from being started into the same. */

@@ -1,12 +1,13 @@
-import { join } from 'node:path'
-import { classifyEnd, type EndVerdict } from '../core/classify-end.ts'
-import type { SupervisedRun } from '../core/executor.ts'
+import { dirname, join } from 'node:path'
+import { classifyEnd, type JudgedEnd } from '../core/classify-end.ts'
+import type { SupervisedRun, SupervisionEnd } from '../core/executor.ts'
 import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { shortenCharacters } from '../core/voice.ts'
-import { removeFile, writeFileAtomic } from '../sys/files.ts'
+import { fileStatus, removeFile, writeFileAtomic } from '../sys/files.ts'
+import { syncFilesystemOf } from '../sys/native.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import { readResult } from '../worker/validate-result.ts'
 import { checkWanted, findIssue } from './check-wanted.ts'
@@ -18,7 +19,7 @@ export type Left = Readonly<{ kind: 'left' }>
 /**
  * Waits for the worker's end and judges it (design §6): exit 0 and a valid result, or an unknown exit
  * with a valid result and no process left. The result is archived before anything else happens to it.
- * Faults: worker/*, sys/unkillable, issue/withdrawn.
+ * Faults: worker/*, sys/unkillable, sys/io, issue/withdrawn.
  */
 export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Journal | Left> {
   const run: SupervisedRun = {
@@ -38,17 +39,36 @@ export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Jo
       if (await ports.executor.killSupervisor(run)) continue
       throw fault('sys/unkillable', { run: journal.runId })
     }
-    if (end.kind === 'vanished') await sweep(ports, run)
-    if (verdict.kind === 'cancelled') throw await whyCancelled(ports, journal)
-    return archive(ports, journal, verdict)
+    const judged =
+      verdict.kind === 'unswept' ? await clear(ports, run, end, verdict.onceClear) : verdict
+    if (judged.kind === 'cancelled') throw await whyCancelled(ports, journal)
+    return archive(ports, journal, judged)
   }
 }
 
-/** Processes of a vanished supervisor may still write: nothing is judged before they are gone (P§1). */
-async function sweep(ports: RunPorts, run: SupervisedRun): Promise<void> {
-  const swept = await ports.executor.sweep(run)
-  ports.log.warn('supervisor vanished', { runId: run.runId, sweep: swept.kind })
+/**
+ * Processes that are left may still write: nothing is judged before they are gone (P§1). A report names
+ * those that could not be ended when it was written, which is once; so this looks anew each time.
+ */
+async function clear(
+  { executor, log }: RunPorts,
+  run: SupervisedRun,
+  end: SupervisionEnd,
+  onceClear: JudgedEnd,
+): Promise<JudgedEnd> {
+  const swept = await executor.sweep(run)
+  log.warn('run swept', { runId: run.runId, supervisor: end.kind, sweep: swept.kind })
   if (swept.kind === 'unkillable') throw fault('sys/unkillable', { run: run.runId })
+  if (READS_RESULT.has(onceClear.kind)) makeDurable(run.treePath)
+  return onceClear
+}
+
+const READS_RESULT: ReadonlySet<JudgedEnd['kind']> = new Set(['read-result', 'unknown-exit'])
+
+/** As a supervisor does when nobody is left. One that is gone with its folder has nothing that could last. */
+function makeDurable(treePath: string): void {
+  const folder = dirname(treePath)
+  if (fileStatus(folder) !== null) syncFilesystemOf(folder)
 }
 
 /** The cancel itself says no reason; the issue does, when it can be asked. */
@@ -66,7 +86,7 @@ async function whyCancelled({ github, settings }: RunPorts, journal: Journal): P
   }
 }
 
-function archive(ports: RunPorts, journal: Journal, verdict: EndVerdict): Journal {
+function archive(ports: RunPorts, journal: Journal, verdict: JudgedEnd): Journal {
   const transcript = ports.layout.run(journal.runId).transcript
   switch (verdict.kind) {
     case 'failed':
@@ -107,7 +127,6 @@ function firstLine(text: string): string {
 function endFacts(ports: RunPorts, journal: Journal): Parameters<typeof classifyEnd>[1] {
   const { worker } = ports.settings
   return {
-    runId: journal.runId,
     program: worker.command[0],
     transcriptPath: ports.layout.run(journal.runId).transcript,
     timeoutMs: worker.timeoutMs,

@@ -75,9 +75,12 @@ const PAUSE_MS = 20
  * Ends what a vanished supervisor has left (P§1, adopt): the worker's session, holders of the tree
  * lock, processes with this run's CADUCEUS_RUN_ID or a working directory in its tree – until two looks
  * in a row find nobody and the lock is free. Spares the caller and the processes above it, such as the
- * shell of an operator who stands in the tree. Only for a run whose *sup* lock is free. Faults: sys/io.
+ * shell of an operator who stands in the tree. As long as a supervisor holds its lock, it is the one who
+ * ends them, and nothing is done here. Faults: sys/io.
  */
 export async function sweepRun(clock: Clock, run: SupervisedRun): Promise<SweepOutcome> {
+  if (isLocked(pathOf(run, 'supervisorLock')))
+    return { kind: 'unkillable', pids: readExit(run)?.unkillable ?? [] }
   const worker = readStarted(run)?.worker ?? null
   const killed = new Set<number>()
   const until = clock.now() + LIMITS.killBoundMs

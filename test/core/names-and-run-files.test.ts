@@ -305,7 +305,6 @@ describe('what the files of a run can say', () => {
 
 describe('what an end means', () => {
   const FACTS: EndFacts = {
-    runId: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
     program: '/opt/bridge',
     transcriptPath: '/state/runs/x.log',
     timeoutMs: 3_600_000,
@@ -358,21 +357,29 @@ describe('what an end means', () => {
     ['another failed start', { reason: 'spawn-failed', detail: 'E2BIG' }, 'sys/spawn-failed'],
     ['a full disk', { reason: 'transcript-failed', detail: 'ENOSPC' }, 'worker/transcript-failed'],
     ['a fault of ours', { reason: 'supervisor-failed', detail: 'x' }, 'worker/supervisor-failed'],
-    ['processes left over outrank success', { exitCode: 0, unkillable: [7] }, 'sys/unkillable'],
   ])('%s', (_, change, expected) => {
     const verdict = verdictOn(change)
     const shown = 'code' in verdict ? verdict.code : verdict.kind
     expect(verdict.kind === 'unknown-exit' ? `${verdict.kind} ${shown}` : shown).toBe(expected)
   })
 
-  test('a vanished supervisor: nothing was paid, or nobody knows', () => {
-    expect(classifyEnd({ kind: 'vanished', launched: true, workerStarted: false }, FACTS)).toEqual({
-      kind: 'not-started',
-    })
-    expect(
-      classifyEnd({ kind: 'vanished', launched: true, workerStarted: true }, FACTS),
-    ).toMatchObject({
-      kind: 'unknown-exit',
+  test('processes left over outrank every end: it is judged once they are gone', () => {
+    for (const reason of REASONS) {
+      expect(verdictOn({ reason, exitCode: 0, unkillable: [7] })).toEqual({
+        kind: 'unswept',
+        onceClear: verdictOn({ reason, exitCode: 0 }),
+      })
+    }
+  })
+
+  test.each([
+    ['nothing was paid', true, false, { kind: 'not-started' }],
+    ['nobody knows', true, true, { kind: 'unknown-exit', code: 'worker/interrupted' }],
+    ['there never was one', false, false, { kind: 'failed', code: 'worker/interrupted' }],
+  ])('a vanished supervisor may have left processes: %s', (_, launched, workerStarted, once) => {
+    expect(classifyEnd({ kind: 'vanished', launched, workerStarted }, FACTS)).toMatchObject({
+      kind: 'unswept',
+      onceClear: once,
     })
   })
 

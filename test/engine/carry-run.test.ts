@@ -1,14 +1,20 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { fault } from '../../daemon/core/fault.ts'
 import { FAULTS, type FaultCode } from '../../daemon/core/fault-catalogue.ts'
 import { FAULT_CLASSES, type FaultClass } from '../../daemon/core/fault-classes.ts'
 import type { RunStage } from '../../daemon/core/journal.ts'
 import { backoffMs } from '../../daemon/core/scheduling.ts'
+import { type ExitReport, formatRunFile } from '../../daemon/core/supervisor-files.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
+import { sweepRun } from '../../daemon/executor/run-files.ts'
+import { watchSupervisor } from '../../daemon/executor/trusted-host.ts'
+import { systemClock } from '../../daemon/sys/clock.ts'
+import { tryLock } from '../../daemon/sys/kernel-lock.ts'
 import { RUN, START } from '../publish/publish-world.ts'
 import { KEY, RETRY, SELF } from './engine-scene.ts'
-import { type RunScene, useRun } from './run-scene.ts'
+import { exited, type RunScene, useRun } from './run-scene.ts'
 
 const run = useRun()
 const HOUR = 3_600_000
@@ -205,6 +211,132 @@ describe('while a worker may be alive, or has just succeeded', () => {
     run().executor.watch = () => Promise.reject(io)
     await run().carry()
     expect(run().entry()).toMatchObject({ phase: 'needs_attention', blocked: { source: 'sys/io' } })
+  })
+})
+
+describe('processes that could not be ended when the worker ended', () => {
+  // The report is written once and says so for ever; whether they are still there is asked anew each time.
+  const ended = (change: Partial<ExitReport> = {}) => exited({ unkillable: [4711], ...change })
+
+  /** The real adapter on the run's own files, over a report that is never written again. */
+  function watchFiles(): void {
+    const { paths, executor } = run()
+    const end = ended()
+    const report = end.kind === 'ended' ? end.report : null
+    if (report !== null)
+      writeFileSync(join(paths.directory, 'exit.json'), formatRunFile('exit', report))
+    executor.watch = (of, watching) => watchSupervisor(systemClock, of, watching)
+    executor.sweep = (of) => sweepRun(systemClock, of)
+  }
+
+  test('while they live the run stays reserved; afterwards its success is seen', async () => {
+    await run().at('launching')
+    run().executor.watch = async () => ended()
+    run().executor.sweep = async () => ({ kind: 'unkillable', pids: [4711] })
+    expect((await run().carry()).kind).toBe('waiting')
+    expect([run().entry()?.phase, run().stored()?.stage]).toEqual(['in_progress', 'launching'])
+    run().executor.sweep = async () => ({ kind: 'clear', killed: 0 })
+    expect((await run().carry()).kind).toBe('settled')
+    expect(run().entry()).toMatchObject({ phase: 'awaiting_review', attempts: 0 })
+  })
+
+  test('as long as their supervisor keeps its lock they live', async () => {
+    await run().at('launching')
+    watchFiles()
+    const lock = tryLock(run().paths.supervisorLock)
+    expect((await run().carry()).kind).toBe('waiting')
+    lock?.close()
+    await run().carry()
+    expect(run().entry()?.phase).toBe('awaiting_review')
+  })
+
+  test.each<[string, Partial<ExitReport>, string, number]>([
+    ['another exit code', { exitCode: 3 }, 'queued', 1],
+    ['the deadline', { reason: 'deadline' }, 'queued', 1],
+    ['a cancel', { reason: 'cancelled' }, 'skipped', 0],
+    ['a kill from elsewhere', { exitCode: null, signal: 'SIGKILL' }, 'queued', 0],
+    ['an exit nobody saw, with a result', { exitCode: null }, 'awaiting_review', 0],
+  ])('once they are gone the rest of the report counts: %s', async (_, change, phase, attempts) => {
+    await run().at('launching')
+    run().executor.watch = async () => ended(change)
+    await run().carry()
+    expect(run().executorCalls).toEqual(['sweep'])
+    expect(run().entry()).toMatchObject({ phase, attempts })
+  })
+
+  test.each<[string, ReturnType<typeof exited>]>([
+    ['after such a report', ended()],
+    ['after a vanished supervisor', { kind: 'vanished', launched: true, workerStarted: true }],
+  ])('a tree that cannot be made durable is not believed: %s', async (_, end) => {
+    const loop = join(dirname(run().treePath), 'loop')
+    symlinkSync(loop, loop)
+    await run().at('launching', { treePath: join(loop, 'tree') })
+    run().executor.watch = async () => end
+    expect((await run().carry()).kind).toBe('waiting')
+    const met = run().scene.logged.find(({ event }) => event === 'run met a fault')
+    expect(met?.fields['message']).toMatch(/^Syncing /)
+  })
+})
+
+describe('while a lock of the run is held, no trouble ends it', () => {
+  const io = fault('sys/io', { operation: 'x', path: 'y', reason: 'z' })
+  const LONG = { trouble: troubledSince(START - 9 * HOUR) }
+  const notes = () => run().scene.ports.store.readMeta().diagnostics
+  const expectReserved = async (): Promise<void> => {
+    expect((await run().carry()).kind).toBe('waiting')
+    expect([run().entry()?.phase, run().stored()?.stage]).toEqual(['in_progress', 'launching'])
+    expect([run().isHeld(), run().treeExists()]).toEqual([true, true])
+  }
+
+  describe.each(['supervisorLock', 'treeLock'] as const)('%s', (name) => {
+    test.each<[string, unknown, string]>([
+      ['a fault of the system', io, 'needs_attention'],
+      ['a fault of our own', new TypeError('x'), 'queued'],
+    ])('%s, however long: told, and over with the lock', async (_, thrown, phase) => {
+      await run().at('launching', LONG)
+      run().executor.watch = () => Promise.reject(thrown)
+      const lock = tryLock(run().paths[name])
+      await expectReserved()
+      await expectReserved()
+      expect(notes()).toMatchObject([
+        {
+          issue: 'Acme/Widgets#7',
+          code: expect.any(String),
+          message: expect.stringMatching(/^needs attention: ./),
+        },
+      ])
+      lock?.close()
+      await run().carry()
+      expect(run().entry()?.phase).toBe(phase)
+    })
+  })
+
+  test('nor while processes without a lock are found', async () => {
+    await run().at('launching', LONG)
+    run().executor.watch = async () => exited({ unkillable: [4711] })
+    run().executor.sweep = async () => ({ kind: 'unkillable', pids: [4711] })
+    await expectReserved()
+    expect(notes()).toMatchObject([
+      { code: 'sys/unkillable', message: expect.stringContaining('stays reserved until') },
+    ])
+  })
+
+  test('of a short trouble nothing is said', async () => {
+    await run().at('launching')
+    run().executor.watch = () => Promise.reject(new TypeError('x'))
+    const lock = tryLock(run().paths.treeLock)
+    await expectReserved()
+    expect(notes()).toEqual([])
+    lock?.close()
+  })
+
+  test('an end that was told ends it: nobody waits for a supervisor on its way out', async () => {
+    await run().at('launching')
+    run().executor.watch = async () => exited({ exitCode: 3 })
+    const lock = tryLock(run().paths.supervisorLock)
+    expect((await run().carry()).kind).toBe('settled')
+    expect(run().entry()).toMatchObject({ phase: 'queued', attempts: 1 })
+    lock?.close()
   })
 })
 

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { classifyEnd } from '../../daemon/core/classify-end.ts'
 import type { LaunchRequest, SupervisionEnd } from '../../daemon/core/executor.ts'
+import { type ExitReport, formatRunFile } from '../../daemon/core/supervisor-files.ts'
 import { sweepRun } from '../../daemon/executor/run-files.ts'
 import { watchSupervisor } from '../../daemon/executor/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
@@ -232,6 +233,42 @@ describe('runs on a trusted host', () => {
       expect(isLocked(lockPath('tree.lock'))).toBe(true)
       expect(await rig.executor.sweep(request)).toMatchObject({ kind: 'clear' })
       expect(isLocked(lockPath('tree.lock'))).toBe(false)
+    })
+
+    test('nothing is swept while a supervisor keeps its lock', async () => {
+      const request = await launchUntilUp(shell('touch up; sleep 600'))
+      expect(await rig.executor.sweep(request)).toEqual({ kind: 'unkillable', pids: [] })
+      const pid = rig.started()?.worker?.pid ?? Number.NaN
+      expect(identifyProcess(pid)).not.toBeNull()
+      rig.executor.cancel(request)
+      await rig.executor.watch(request)
+      expect(await rig.executor.sweep(request)).toEqual({ kind: 'clear', killed: 0 })
+    })
+
+    test('what it could not end and reported is told until its lock is free, and swept then', async () => {
+      const request = await launchUntilUp(shell('touch up; sleep 600'))
+      const pid = rig.started()?.worker?.pid ?? Number.NaN
+      killSupervisorProcess()
+      await waitUntil('the supervisor is gone', () => !isLocked(lockPath('sup.lock')))
+      const report: ExitReport = {
+        endedAt: new Date().toISOString(),
+        reason: 'deadline',
+        detail: null,
+        exitCode: null,
+        signal: null,
+        transcriptBytes: 0,
+        transcriptTruncated: false,
+        descendantsKilled: 0,
+        unkillable: [pid],
+      }
+      writeFileSync(join(request.directory, 'exit.json'), formatRunFile('exit', report))
+      const lock = tryLock(lockPath('sup.lock'))
+      expect(reportOf(await rig.executor.watch(request), rig.root)).toMatchObject(report)
+      expect(await rig.executor.sweep(request)).toEqual({ kind: 'unkillable', pids: [pid] })
+      expect(identifyProcess(pid)).not.toBeNull()
+      lock?.close()
+      expect(await rig.executor.sweep(request)).toMatchObject({ kind: 'clear' })
+      expect(identifyProcess(pid)).toBeNull()
     })
 
     test('a lock nobody can be found to hold is reported, not waited for for ever', async () => {
