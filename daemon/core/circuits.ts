@@ -1,3 +1,4 @@
+import type { FaultDetails } from './fault.ts'
 import type { FaultCode } from './fault-catalogue.ts'
 import { type IssueKey, repositoryId, repositoryOf } from './issue-key.ts'
 import type { Circuit, Circuits, QueueEntry, RecordedError } from './queue.ts'
@@ -34,11 +35,13 @@ export type CircuitPolicy = Readonly<{
   openSeconds: number
 }>
 
-/** Which circuit a fault says something about; faults that are not here say nothing about either. */
+/**
+ * Which circuit a fault says something about; faults that are not here say nothing about either. Nor does an
+ * answer that cannot be used: it may be about one issue alone, which waits by itself.
+ */
 const SCOPES: Readonly<Partial<Record<FaultCode, CircuitScope>>> = {
   'github/unreachable': 'provider',
   'github/failed': 'provider',
-  'github/bad-answer': 'provider',
   'git/failed': 'repository',
   'git/no-default-branch': 'repository',
   'git/store-damaged': 'repository',
@@ -62,15 +65,18 @@ export function circuitId(scope: CircuitScope, key: IssueKey): string {
   return scope === 'provider' ? 'provider:github' : `repository:${repositoryId(repositoryOf(key))}`
 }
 
+/** A fault as it was met, or as it was remembered, which is without details. */
+type Failure = Readonly<{ code: string; message: string; details?: FaultDetails }>
+
 /** A circuit after one more failure of its scope; unchanged when the fault tells nothing about one. */
 export function afterFailure(
   circuits: Circuits,
   key: IssueKey,
-  error: Readonly<{ code: string; message: string }>,
+  error: Failure,
   now: number,
   policy: CircuitPolicy,
 ): Circuits {
-  const scope = scopeOf(error.code)
+  const scope = scopeOf(error)
   if (scope === null) return circuits
   const id = circuitId(scope, key)
   const failures = (circuits[id]?.failures ?? 0) + 1
@@ -92,7 +98,7 @@ export function afterRunEnd(
   policy: CircuitPolicy,
 ): Circuits {
   const { error } = event
-  if (error !== undefined && scopeOf(error.code) !== null) {
+  if (error !== undefined && scopeOf(error) !== null) {
     return afterFailure(circuits, key, error, now, policy)
   }
   if (NEUTRAL.has(event.on)) return circuits
@@ -149,9 +155,11 @@ export function heldBackUntil(
   return waits.length === 0 ? null : Math.max(...waits)
 }
 
-function scopeOf(code: string): CircuitScope | null {
+/** GitHub's status below 500 is about the request, such as one that names a branch it does not know yet. */
+function scopeOf({ code, details }: Failure): CircuitScope | null {
   const scopes: Readonly<Record<string, CircuitScope | undefined>> = SCOPES
-  return Object.hasOwn(scopes, code) ? (scopes[code] ?? null) : null
+  const scope = Object.hasOwn(scopes, code) ? (scopes[code] ?? null) : null
+  return scope === 'provider' && Number(details?.['status'] ?? 500) < 500 ? null : scope
 }
 
 function waitSeconds(failures: number, policy: CircuitPolicy): number {

@@ -57,6 +57,21 @@ export const OUTSIDE_FAULTS = {
     message: 'GitHub answered {request} with something unexpected: {reason}.',
     next: '',
   },
+  'github/comments-unlisted': {
+    class: 'infrastructure',
+    message: 'GitHub lists {listed} comments of {issue}, which has {count}.',
+    next: 'Nothing to do; after some more looks the list is taken as it is.',
+  },
+  'github/pull-unlisted': {
+    class: 'infrastructure',
+    message: 'GitHub says that {branch} has a pull request already, but does not list it.',
+    next: 'Nothing at first: it is looked for again. When it stays, look for it on GitHub and close it.',
+  },
+  'github/foreign-pull': {
+    class: 'terminal',
+    message: 'Somebody else has opened pull request #{number} from the branch {branch}.',
+    next: 'Finish the issue by hand with that one, or close it, so that another can be opened; our commit is safe as {kept}.',
+  },
   'github/refused': {
     class: 'terminal',
     message: 'GitHub refused {request} ({status}): {reason}',

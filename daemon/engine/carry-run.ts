@@ -201,6 +201,9 @@ const NOTICES: Readonly<Partial<Record<FaultCode, (met: Fault, journal: Journal)
   'git/foreign-branch': ({ details }, { branch }) =>
     `The branch \`${branch}\` holds a commit that is not part of this work (${String(details['found'])}). ` +
     'Nothing was overwritten and no pull request was opened; the work is kept where it was done.',
+  'github/foreign-pull': ({ details }, { branch }) =>
+    `Pull request #${String(details['number'])} was opened from the branch \`${branch}\` by another account. ` +
+    'It was left as it is, and no other one was opened.',
 }
 
 /** The run with the notice as what is left to publish; null = there is nothing to say, or no way to say it. */

@@ -64,12 +64,13 @@ export const STAGES = {
   pushed: {
     remote: true,
     probe: async ({ git, journal, base }) => {
-      const ours = markerOf(journal, 'committed')
-      const there = await git.remoteBranch(base.storePath, journal.branch, journal.remote)
+      const { branch, remote } = journal
+      const expected = markerOf(journal, 'committed')
+      const there = await git.remoteBranch(base.storePath, branch, remote)
       if (there === null) return ABSENT
-      return there === ours
-        ? found(ours)
-        : { kind: 'contradiction', fault: foreign(journal, there) }
+      if (there === expected) return found(expected)
+      const details = { branch, found: there, expected, kept: keptAs(journal) }
+      return { kind: 'contradiction', fault: fault('git/foreign-branch', details) }
     },
     perform: async ({ git, journal, base }) => {
       const oid = markerOf(journal, 'committed')
@@ -81,54 +82,47 @@ export const STAGES = {
   pr_created: {
     remote: true,
     probe: async (input) => {
-      const pull = await findPull(input)
+      const pull = await ownPull(input, await pullsOfBranch(input))
       return pull === null ? ABSENT : found(String(pull.number))
     },
     perform: async (input) => {
       const { github, journal, publication, base } = input
-      const repository = repositoryOf(journal.key)
-      const answer = await github.createPullRequest(repository, {
+      const answer = await github.createPullRequest(repositoryOf(journal.key), {
         title: publication.pullTitle,
         body: publication.pullBody,
         headBranch: journal.branch,
         baseBranch: base.branch,
       })
       if (answer.kind === 'created') return String(answer.pull.number)
-      const request = `creating the pull request of ${journal.branch}`
       if (answer.kind === 'no-commits') {
-        throw fault('github/refused', {
-          request,
-          status: 422,
-          reason: 'no commits',
-          effect: 'none',
-        })
+        const request = `creating the pull request of ${journal.branch}`
+        const details = { request, status: 422, reason: 'no commits', effect: 'none' }
+        throw fault('github/refused', details)
       }
-      // GitHub has it, though the list may not show it yet (cases C7, C8).
-      const pull = await findPull(input)
-      if (pull !== null) return String(pull.number)
-      throw fault('github/bad-answer', {
-        request,
-        reason: 'it exists but is not listed',
-        effect: 'unknown',
-      })
+      const pulls = await pullsOfBranch(input)
+      const pull = await ownPull(input, pulls)
+      if (pull === null) throw notOurs(input, pulls)
+      return String(pull.number)
     },
   },
 
   commented: {
     remote: true,
-    probe: async ({ github, journal, publication }) => {
-      const [first] = await findComments(github, journal, publication)
+    probe: async (input) => {
+      const [first] = await findComments(input)
       return first === undefined ? ABSENT : found(String(first))
     },
     perform: async ({ github, journal, publication }) => {
-      const body = `${pullLine(journal)}${publication.comment}`
-      return String((await github.createComment(journal.key, body)).id)
+      const pull = journal.markers.pr_created
+      const lead = pull === undefined ? '' : `Pull request #${pull} is ready for review.\n\n`
+      return String((await github.createComment(journal.key, lead + publication.comment)).id)
     },
-    removeTwins: async ({ github, journal, publication }) => {
-      const found = await findComments(github, journal, publication)
+    removeTwins: async (input) => {
+      const { github, journal } = input
+      const listed = await findComments(input)
       // The one we were answered with may not be listed yet; its id is known all the same.
       const answered = journal.intent?.answered ?? null
-      const all = new Set(answered === null ? found : [...found, Number(answered)])
+      const all = new Set(answered === null ? listed : [...listed, Number(answered)])
       const [, ...younger] = [...all].sort((a, b) => a - b)
       const removed: string[] = []
       for (const id of younger) {
@@ -140,8 +134,9 @@ export const STAGES = {
 
   label_removed: {
     remote: true,
-    probe: async ({ github, journal, publication }) => {
-      if (await didOurselves(github, journal, publication, 'unlabeled')) return found('removed')
+    probe: async (input) => {
+      if (await didOurselves(input, 'unlabeled')) return found('removed')
+      const { github, journal } = input
       const issue = await issueOf(github, journal)
       // As the issue spells it now: GitHub finds a label by its exact name.
       const name = findLabel(issue.labels, journal.label)
@@ -155,9 +150,9 @@ export const STAGES = {
 
   closed: {
     remote: true,
-    probe: async ({ github, journal, publication }) => {
-      if (await didOurselves(github, journal, publication, 'closed')) return found('closed')
-      const issue = await issueOf(github, journal)
+    probe: async (input) => {
+      if (await didOurselves(input, 'closed')) return found('closed')
+      const issue = await issueOf(input.github, input.journal)
       return issue.isOpen ? ABSENT : found('closed-already')
     },
     perform: async ({ github, journal }) => {
@@ -195,61 +190,72 @@ function required(value: string | null, what: string): string {
   throw fault('internal/unexpected', { reason: `the journal has no ${what}` })
 }
 
-function foreign(journal: Journal, there: string): Fault {
-  const ours = markerOf(journal, 'committed')
-  return fault('git/foreign-branch', {
-    branch: journal.branch,
-    found: there,
-    expected: ours,
-    kept: `${ours} in ${journal.base?.storePath ?? ''}`,
-  })
+/** Where our commit is, whatever becomes of its branch. */
+function keptAs(journal: Journal): string {
+  return `${markerOf(journal, 'committed')} in ${journal.base?.storePath ?? ''}`
 }
 
-/** Our pull request for the branch; GitHub's filter returns everything when it is malformed (P§3). */
-async function findPull({ github, journal, publication }: StageInput): Promise<PullRequest | null> {
+/**
+ * Those that we did: our account as it was when the texts were frozen, or the one whose token has been put in
+ * its place since. That one is asked for only when somebody else did one of them.
+ */
+async function doneByUs<T>(
+  { github, publication: { actorId } }: StageInput,
+  things: readonly T[],
+  doerOf: (thing: T) => number | null,
+): Promise<readonly T[]> {
+  if (things.every((thing) => doerOf(thing) === actorId)) return things
+  const { id } = await github.viewer()
+  return things.filter((thing) => doerOf(thing) === actorId || doerOf(thing) === id)
+}
+
+/** Everybody's of our branch; GitHub's filter returns everything when it is malformed (P§3). */
+async function pullsOfBranch({ github, journal }: StageInput): Promise<readonly PullRequest[]> {
   const repository = repositoryOf(journal.key)
   const facts = await github.repository(repository)
   const { value } = await github.pullRequestsByHead(repository, journal.branch)
-  const ours = value.filter(
-    (pull) =>
-      pull.headBranch === journal.branch &&
-      pull.authorId === publication.actorId &&
-      (facts === null || pull.headRepositoryId === facts.id),
+  return value.filter(
+    ({ headBranch, headRepositoryId }) =>
+      headBranch === journal.branch && (facts === null || headRepositoryId === facts.id),
   )
-  const marker = {
-    kind: 'pull-request',
-    runId: journal.runId,
-    generation: journal.generation,
-  } as const
-  const marked = ours.find((pull) => carriesMarker(pull.body, marker))
-  return marked ?? ours.find((pull) => pull.state === 'open') ?? null
 }
 
-function pullLine(journal: Journal): string {
-  const number = journal.markers.pr_created
-  return number === undefined ? '' : `Pull request #${number} is ready for review.\n\n`
+/** With our marker, or open and with a text that somebody has edited since. */
+async function ownPull(input: StageInput, pulls: readonly PullRequest[]) {
+  const { runId, generation } = input.journal
+  const marker = { kind: 'pull-request', runId, generation } as const
+  const marked = pulls.filter(({ body }) => carriesMarker(body, marker))
+  const [own] = await doneByUs(input, marked, ({ authorId }) => authorId)
+  const { actorId } = input.publication
+  const edited = pulls.find(({ authorId, state }) => authorId === actorId && state === 'open')
+  return own ?? edited ?? null
+}
+
+/** GitHub has one that is not ours, which stays; or it does not list it yet (cases C7, C8). */
+function notOurs({ journal, base }: StageInput, pulls: readonly PullRequest[]): Fault {
+  const { branch } = journal
+  const theirs = pulls.find((pull) => pull.state === 'open' && pull.baseBranch === base.branch)
+  if (theirs === undefined) return fault('github/pull-unlisted', { branch, effect: 'unknown' })
+  const { number } = theirs
+  return fault('github/foreign-pull', { number, branch, kept: keptAs(journal), effect: 'none' })
 }
 
 /**
  * After an open intent: whether our account did it since. A human's later reversal then stands, because
  * the stage counts as done (P§3).
  */
-async function didOurselves(
-  github: GitHub,
-  journal: Journal,
-  publication: Publication,
-  kind: 'unlabeled' | 'closed',
-): Promise<boolean> {
+async function didOurselves(input: StageInput, kind: 'unlabeled' | 'closed'): Promise<boolean> {
+  const { github, journal } = input
   if (journal.intent === null) return false
   const since = fromTimestamp(journal.intent.serverTime) - CLOCK_SLACK_MS
   const { value } = await github.timeline(journal.key)
-  return value.some(
+  const done = value.filter(
     (event) =>
       event.kind === kind &&
-      event.actorId === publication.actorId &&
       event.createdAt >= since &&
       (kind === 'closed' || (event.label !== null && isSameLabel(event.label, journal.label))),
   )
+  return (await doneByUs(input, done, ({ actorId }) => actorId)).length > 0
 }
 
 /** GitHub's times have whole seconds, and its servers differ a little. */
@@ -259,35 +265,36 @@ const CLOCK_SLACK_MS = 2_000
 const LOOK_BACK_MS = 60_000
 
 /**
- * The ids of our comments of this run, oldest first; none = it certainly is not there. The marker counts only
- * from our own account. Unless a first write is open, the whole list is read and must be as long as the issue says,
- * else the list is behind and nothing is known.
- * Faults: github/bad-answer when the list is behind; github/*.
+ * The ids of our comments of this run, oldest first; none = it is not there. The marker counts only from our
+ * own account. Faults: github/comments-unlisted when the list is behind; github/*.
  */
-export async function findComments(
-  github: GitHub,
-  journal: Journal,
-  publication: Publication,
-): Promise<readonly number[]> {
-  const { intent } = journal
+async function findComments(input: StageInput): Promise<readonly number[]> {
+  const { github, journal, publication } = input
+  const { intent, key } = journal
   // Of a repeated write the first one is older than the intent, so all are looked at.
-  const since = intent?.attempt === 1 ? fromTimestamp(intent.serverTime) - LOOK_BACK_MS : null
-  const { value } =
-    since === null ? await github.comments(journal.key) : await github.comments(journal.key, since)
+  const isFirst = intent?.attempt === 1
+  const since = isFirst ? fromTimestamp(intent.serverTime) - LOOK_BACK_MS : undefined
+  const { value } = await github.comments(key, since)
   const marker = commentMarkerOf(journal, publication.plan)
-  const ours = value
-    .filter(({ authorId, body }) => authorId === publication.actorId && body.includes(marker))
-    .map(({ id }) => id)
-  if (ours.length > 0) return ours.sort((a, b) => a - b)
+  const marked = value.filter(({ body }) => body.includes(marker))
+  const ours = await doneByUs(input, marked, ({ authorId }) => authorId)
+  if (ours.length === 0 && !isFirst) await requireWhole(github, journal, value.length)
+  return ours.map(({ id }) => id).sort((a, b) => a - b)
+}
 
-  if (since === null) {
-    const issue = await github.issue(journal.key)
-    if (issue !== null && value.length < issue.commentCount) {
-      throw fault('github/bad-answer', {
-        request: `the comments of ${formatIssue(journal.key)}`,
-        reason: `${value.length} of ${issue.commentCount} were listed`,
-      })
-    }
-  }
-  return []
+/** Failed looks in a row after which a short list is taken as it is; of a write sent n times, n times as many. */
+const SHORT_LOOKS = 3
+
+/**
+ * A list shorter than the issue says is behind, and nothing is known – or the issue counts what GitHub never
+ * lists, such as comments of hidden accounts. Believing it in the end makes no twin: while no write is open
+ * none was sent, and an open one still has to wait for the settle time and two looks.
+ */
+async function requireWhole(github: GitHub, journal: Journal, listed: number): Promise<void> {
+  const { key, trouble, intent } = journal
+  if ((trouble?.count ?? 0) >= SHORT_LOOKS * (intent?.attempt ?? 1)) return
+  const issue = await github.issue(key)
+  if (issue === null || listed >= issue.commentCount) return
+  const count = issue.commentCount
+  throw fault('github/comments-unlisted', { issue: formatIssue(key), listed, count })
 }

@@ -178,6 +178,15 @@ describe('circuits', () => {
     expect(ended('infrastructure-failed', { ...GIT, code: 'sys/io' })).toEqual(failures(3))
   })
 
+  test('what GitHub says about one request tells nothing about GitHub', () => {
+    const met = (code: string, details = {}) => ({ code, message: 'm', details })
+    const after = (error: ReturnType<typeof met>) => afterFailure({}, KEY, error, NOW, CIRCUITS)
+    expect(after(met('github/bad-answer', { status: 200 }))).toEqual({})
+    expect(after(met('github/failed', { status: 422 }))).toEqual({})
+    expect(Object.keys(after(met('github/failed', { status: 502 })))).toEqual(['provider:github'])
+    expect(Object.keys(after(met('github/unreachable')))).toEqual(['provider:github'])
+  })
+
   test('one that nobody used for a day is forgotten; a time that cannot be right holds nothing back', () => {
     const other = { ...KEY, name: 'z' }
     const old = afterFailure({}, other, GIT, NOW - 26 * HOUR, CIRCUITS)

@@ -4,7 +4,7 @@ import type { SupervisionEnd } from '../../daemon/core/executor.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import type { TimelineEvent } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { JOURNAL, RUN, START, timelineEvent } from '../publish/publish-world.ts'
+import { JOURNAL, pull, RUN, START, timelineEvent } from '../publish/publish-world.ts'
 import { AT } from './engine-scene.ts'
 import { exited, RESULT, UNCHANGED, useRun } from './run-scene.ts'
 
@@ -161,6 +161,19 @@ describe('what on GitHub keeps a run from being published', () => {
     expect(run().entry()).toMatchObject({
       phase: 'needs_attention',
       blocked: { source: 'git/foreign-branch' },
+    })
+    expect([run().treeExists(), run().world.issue.isOpen]).toEqual([true, true])
+  })
+
+  test('a pull request of somebody else from its branch: told, left alone, a human decides', async () => {
+    run().world.pulls.push(pull(3, { authorId: 5 }))
+    await run().at('publishing')
+    await run().carry()
+    expect(run().world.done).toEqual(['push', 'createComment'])
+    expect(run().world.comments[0]?.body).toContain('#3')
+    expect(run().entry()).toMatchObject({
+      phase: 'needs_attention',
+      blocked: { source: 'github/foreign-pull' },
     })
     expect([run().treeExists(), run().world.issue.isOpen]).toEqual([true, true])
   })

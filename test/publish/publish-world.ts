@@ -45,6 +45,8 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
   const files = new Map<string, string>()
   const requests: CommitRequest[] = []
   const lost = { claim: false }
+  /** Whose token it is now. */
+  const viewer = { id: US.id, login: US.login }
 
   const settle = (): void => {
     for (const fact of facts.filter(({ from }) => from <= now)) {
@@ -88,6 +90,7 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
   })
   const github = fakePort<GitHub>('github', {
     serverTime: () => now + 1000,
+    viewer: async () => look('viewer?', () => viewer),
     repository: async () => ({
       id: REPOSITORY_ID,
       name: { owner: 'Acme', name: 'Widgets' },
@@ -117,8 +120,14 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
     // GitHub ignores a filter it cannot read, so all are returned (P§3).
     pullRequestsByHead: async () => look('pulls?', () => ({ value: pulls, serverTime: now })),
     createPullRequest: async (_, { title, body, headBranch, baseBranch }) => {
-      const exists = done.includes('createPull')
-      if (exists) return { kind: 'exists' }
+      const isOpenAlready = pulls.some(
+        (each) =>
+          each.state === 'open' &&
+          each.headRepositoryId === REPOSITORY_ID &&
+          each.headBranch === headBranch &&
+          each.baseBranch === baseBranch,
+      )
+      if (isOpenAlready || done.includes('createPull')) return { kind: 'exists' }
       const made = pull(12, { title, body, headBranch, baseBranch })
       write('createPull', () => pulls.push(made))
       return { kind: 'created', pull: made }
@@ -186,6 +195,7 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
     done,
     asked,
     lost,
+    viewer,
     fail: (name: WriteName, failure: Failure) => failures.set(name, failure),
     advance: (ms: number) => {
       now += ms

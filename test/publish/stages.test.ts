@@ -83,8 +83,9 @@ describe('which pull request is ours', () => {
       [pull(3, { ...other, state: 'closed' })],
       '12',
     ],
-    ['a stranger’s, marker and all (C49)', [pull(3, { authorId: 5 })], '12'],
-    ['of an account that is gone', [pull(3, { authorId: null })], '12'],
+    ['a stranger’s, marker and all (C49)', [pull(3, { authorId: 5, state: 'closed' })], '12'],
+    ['of an account that is gone', [pull(3, { authorId: null, state: 'closed' })], '12'],
+    ['a stranger’s against another base', [pull(3, { authorId: 5, baseBranch: 'x' })], '12'],
     ['of a fork’s branch of that name', [pull(3, { headRepositoryId: 77 })], '12'],
     ['of a fork that is gone', [pull(3, { headRepositoryId: null })], '12'],
     ['of another branch, which a broken filter lets pass', [pull(3, { headBranch: 'x' })], '12'],
@@ -99,7 +100,7 @@ describe('which pull request is ours', () => {
     const world = makeWorld()
     const createPullRequest = async () => ({ kind: 'exists' }) as const
     const { tried, journal } = await after(world, { markers: PUSHED }, { createPullRequest })
-    expect(tried).toMatchObject({ code: 'github/bad-answer' })
+    expect(tried).toMatchObject({ code: 'github/pull-unlisted' })
     expect(journal?.intent).toMatchObject({ stage: 'pr_created' })
     world.pulls.push(pull(9))
     expect((await after(world, {})).journal?.markers.pr_created).toBe('9')
@@ -113,6 +114,21 @@ describe('which pull request is ours', () => {
     }
     const { journal } = await after(world, { markers: PUSHED }, { createPullRequest })
     expect(journal?.markers.pr_created).toBe('9')
+  })
+
+  test.each<[string, Partial<PullRequest>]>([
+    ['marker and all (C49)', { authorId: 5 }],
+    ['of an account that is gone', { authorId: null }],
+    ['without a marker', { authorId: 5, body: 'mine' }],
+  ])('an open one of somebody else, %s, is in the way and needs a human', async (_, other) => {
+    const world = makeWorld()
+    world.pulls.push(pull(3, other))
+    const { tried, journal } = await after(world, { markers: PUSHED })
+    expect(tried).toMatchObject({
+      code: 'github/foreign-pull',
+      fault: { details: { number: 3, kept: expect.stringContaining(COMMIT) } },
+    })
+    expect([journal?.intent, world.done]).toEqual([null, []])
   })
 
   test('no commits between: certainly nothing was made', async () => {
@@ -143,8 +159,29 @@ describe('which comment is ours', () => {
     world.comments.push(comment(1), comment(2))
     const comments = async () => ({ value: [comment(1)], serverTime: START })
     const { tried } = await after(world, start, { comments })
-    expect(tried).toMatchObject({ code: 'github/bad-answer' })
+    expect(tried).toMatchObject({ code: 'github/comments-unlisted' })
     expect(world.done).toEqual([])
+  })
+
+  test.each([
+    ['no write is open: after three looks', null, 3],
+    ['a write was sent twice: after six', 2, 6],
+  ])('what GitHub counts and never lists does not wait for ever; %s', async (_, sent, looks) => {
+    const world = makeWorld()
+    world.comments.push(comment(1), comment(2))
+    const comments = async () => ({ value: [comment(1)], serverTime: START })
+    const open = openIntent('commented', world)
+    const intent = sent === null ? null : { ...open, attempt: sent }
+    const trouble = (count: number) => ({ trouble: { count, since: toTimestamp(START) } })
+    const last = { ...start, intent, ...trouble(looks - 1) }
+    expect((await after(world, last, { comments })).tried).toMatchObject({
+      code: 'github/comments-unlisted',
+    })
+    const next = makeWorld()
+    next.comments.push(...world.comments)
+    next.advance(SETTLE_MS)
+    await after(next, { ...start, intent, ...trouble(looks) }, { comments })
+    expect(next.done).toContain('createComment')
   })
 
   test('after an intent only comments since then are asked for, less a minute', async () => {
@@ -193,6 +230,31 @@ describe('who removed the label or closed the issue', () => {
     const { journal } = await after(world, { markers, intent: openIntent('closed', world) })
     expect(journal?.markers.closed).toBe('closed')
     expect(world.issue.isOpen).toBe(staysOpen)
+  })
+
+  test('nor is anything done again when the token was replaced by another account’s', async () => {
+    const world = makeWorld()
+    const theirs = { id: 77, login: 'new-bot' }
+    Object.assign(world.viewer, theirs)
+    world.pulls.push(pull(3, { authorId: theirs.id }))
+    world.comments.push(comment(8, { body: MARKER.completion, authorId: theirs.id }))
+    world.timeline.push(
+      timelineEvent('unlabeled', { actorId: theirs.id }),
+      timelineEvent('closed', { actorId: theirs.id }),
+    )
+    await after(world, { markers: PUSHED })
+    expect(world.ports.journals.read(RUN)?.markers).toMatchObject({
+      pr_created: '3',
+      commented: '8',
+    })
+    for (const stage of ['label_removed', 'closed'] as const) {
+      const before = makeWorld()
+      Object.assign(before.viewer, theirs)
+      before.timeline.push(...world.timeline)
+      const markers = stage === 'closed' ? { ...COMMENTED, label_removed: 'removed' } : COMMENTED
+      await after(before, { markers, intent: openIntent(stage, before) })
+      expect(before.done).not.toContain(stage === 'closed' ? 'close' : 'removeLabel')
+    }
   })
 
   test('without an intent the history is not asked for', async () => {
