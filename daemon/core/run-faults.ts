@@ -80,7 +80,7 @@ export const RUN_FAULTS = {
   'run/runner-failed': {
     class: 'infrastructure',
     message: 'The process that was to carry the run {run} ended before it had begun.',
-    next: 'What it said is in {output}.',
+    next: 'What it said is in {output}; one that the system killed, for want of memory say, said nothing.',
   },
   'run/no-progress': {
     class: 'terminal',

@@ -123,7 +123,8 @@ function isOverdue({ clock, settings }: TickPorts, { ownedUntil }: Journal): boo
 
 /**
  * Nothing was begun, so nothing is counted; an entry that another run has is left alone. A runner that said
- * something before it died cannot start, though: that is trouble which has to back off.
+ * something before it died cannot start, though, nor can one that dies like the one before it: that is trouble
+ * which has to back off.
  */
 async function requeue(
   ports: TickPorts,
@@ -133,12 +134,22 @@ async function requeue(
 ): Promise<void> {
   const now = ports.clock.now()
   const output = ports.layout.run(runId).runnerOutput
-  const spoke = journal?.stage === 'starting' && (fileStatus(output)?.size ?? 0) > 0
-  const event: PhaseEvent = spoke
+  const isTrouble = diedAtOnce(journal) && (hasSpoken(output) || diedAtOnce(before(ports, journal)))
+  const event: PhaseEvent = isTrouble
     ? eventOfFault(fault('run/runner-failed', { run: runId, output }), { runId, now, jitter: 0 })
     : { on: 'not-started', at: toTimestamp(now), runId }
   const requeued = await tell(ports, key, event)
   if (requeued) ports.log.info('run never started', { issue: formatIssue(key), runId })
+}
+
+const diedAtOnce = (journal: Journal | null): journal is Journal => journal?.stage === 'starting'
+
+const hasSpoken = (output: string): boolean => (fileStatus(output)?.size ?? 0) > 0
+
+/** The run before this one; null also when nothing can be read of it any more. */
+function before(ports: TickPorts, { previousRunId }: Journal): Journal | null {
+  const found = previousRunId === null ? null : readJournal(ports, previousRunId)
+  return found?.kind === 'read' ? found.journal : null
 }
 
 /** Ends what the dead runner left acting before anybody else acts for the run (P§1). */

@@ -9,7 +9,7 @@ import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
 import { recover } from '../../daemon/engine/recover.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
-import { RUN, START } from '../publish/publish-world.ts'
+import { JOURNAL, RUN, START } from '../publish/publish-world.ts'
 import type { Crash } from '../support/model-process.ts'
 import { makeModelWorld, REPOSITORIES, type Setup, TRIGGERS } from '../support/model-world.ts'
 import { entryOf, KEY, makeScene, running, SELF, useScene } from './engine-scene.ts'
@@ -176,6 +176,20 @@ describe('a run that did not get off the ground', () => {
       lastError: { code: 'run/runner-failed' },
     })
     expect(scene().entry(7)?.nextAttemptAt).not.toBeNull()
+  })
+
+  test.each<[string, RunStage | null, number]>([
+    ['the first in a row', null, 0],
+    ['after a run that came further', 'settled', 0],
+    ['after one that died the same way', 'starting', 1],
+  ])('a runner that dies without a word: %s', async (_, stage, count) => {
+    await scene().put(entryOf(7, running()))
+    if (stage !== null) scene().ports.journals.write({ ...JOURNAL, runId: OTHER_RUN, stage })
+    scene().leave({ stage: 'starting', previousRunId: OTHER_RUN }, false)
+    writeFileSync(scene().layout.run(RUN).runnerOutput, '')
+    expect(await summary()).toEqual(REQUEUED)
+    expect(scene().entry(7)?.degraded?.count ?? 0).toBe(count)
+    expect(scene().entry(7)?.nextAttemptAt === null).toBe(count === 0)
   })
 
   test('a journal that cannot be read just now is not given up', async () => {
