@@ -12,6 +12,7 @@ import { bundleOf } from './build.ts'
 import { inspectCurrency } from './builds.ts'
 import type { Check, ConfiguredProbe, Probe } from './doctor-probe.ts'
 import { inspectProgramConfig } from './load-program-config.ts'
+import { requireExecutor } from './settings-of.ts'
 
 const OLDEST_NODE = [20, 19] as const
 const VERSION_MS = 10_000
@@ -67,6 +68,13 @@ export const PROGRAM_CHECKS = [
     category: 'configuration-runtime',
     needsConfiguration: false,
     run: checkConfiguration,
+  },
+  {
+    name: 'Executor',
+    group: 'configuration',
+    category: 'configuration-runtime',
+    needsConfiguration: true,
+    run: checkExecutor,
   },
   {
     name: 'Configuration path',
@@ -203,6 +211,12 @@ function checkConfiguration({ inspection }: Probe): readonly Finding[] {
     fail(`found ${found}; wanted: ${wanted}`, fix, path),
   )
   return [...wrong, ...odd]
+}
+
+/** Faults: config/executor-unavailable, as every tick meets it. */
+function checkExecutor({ config }: ConfiguredProbe): readonly Finding[] {
+  requireExecutor(config)
+  return [ok(config.executorMode)]
 }
 
 /** A scheduled tick may look elsewhere than this shell does. */

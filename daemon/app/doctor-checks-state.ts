@@ -74,7 +74,8 @@ function existingFolder(path: string): string {
 }
 
 function checkStateDirectory({ config }: ConfiguredProbe): readonly Finding[] {
-  const { stateDir, directories } = layoutOf(config.stateDir)
+  const layout = layoutOf(config.stateDir)
+  const { stateDir, directories, queue, meta, stateLock, tickLock, daemonLock } = layout
   if (fileStatus(stateDir) === null) {
     const above = existingFolder(stateDir)
     if (isAllowed(above, 'write')) return [ok(`${stateDir} will be made by the first tick`)]
@@ -85,7 +86,10 @@ function checkStateDirectory({ config }: ConfiguredProbe): readonly Finding[] {
       ),
     ]
   }
-  const found = [stateDir, ...Object.values(directories)].flatMap((path) => judgeFolder(path) ?? [])
+  const found = [
+    ...[stateDir, ...Object.values(directories)].flatMap((path) => judgeFolder(path) ?? []),
+    ...[queue, meta, stateLock, tickLock, daemonLock].flatMap((path) => judgeFile(path) ?? []),
+  ]
   return found.length > 0 ? found : [ok(`${stateDir} is readable and writable`)]
 }
 
@@ -107,6 +111,16 @@ function judgeFolder(path: string): Finding | null {
   if ((status.mode & 0o077) === 0) return null
   const mode = status.mode.toString(8).padStart(4, '0')
   return warn(`${path} is open to others (${mode})`, 'Close it: caduceus doctor --fix')
+}
+
+/** One run as root leaves files that no later tick may write. */
+function judgeFile(path: string): Finding | null {
+  const status = fileStatus(path)
+  if (status === null) return null
+  if (status.kind !== 'file') return fail(`${path} is not a plain file`, 'Move it away.')
+  if (status.uid === process.geteuid?.()) return null
+  const next = 'Give it to the user of the ticks with chown, or run this as that user.'
+  return fail(`${path} belongs to the user with id ${status.uid}`, next)
 }
 
 /** Both stored files can be read by this version. Faults: state/*. */

@@ -34,7 +34,7 @@ import {
   type Probe,
 } from './doctor-probe.ts'
 import { paint } from './paint.ts'
-import { requireNewFile, writeSupportBundle } from './support-bundle.ts'
+import { maskSecrets, requireNewFile, writeSupportBundle } from './support-bundle.ts'
 
 /** Version of the JSON shape; part of the versioned surface (R§10.5). */
 const REPORT_VERSION = '1.0.0'
@@ -107,7 +107,7 @@ export async function examine(
   const results = await runChecks(probe, CHECKS, onProgress)
   const isLeftOut = (check: Check): boolean => missingNeed(probe, null, check) === 'network'
   const leftOut = CHECKS.filter(isLeftOut).map(({ name }) => name)
-  const report: DoctorReport = {
+  const found: DoctorReport = {
     version: REPORT_VERSION,
     appVersion: build.version,
     exitCode: exitCodeOf(results),
@@ -125,6 +125,7 @@ export async function examine(
       category: rest.category,
     })),
   }
+  const report = maskSecrets(found, probe)
   if (bundle !== null) await writeSupportBundle(bundle, probe, report)
   return report
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { countEffects } from '../core/effects.ts'
-import { describeFault, fault } from '../core/fault.ts'
+import { describeFault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import { TICK_OUTCOMES, type TickOutcome } from '../core/meta.ts'
@@ -26,7 +26,7 @@ import { withHostSecrets } from './credentials.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { rotateLog } from './open-log.ts'
 import { openPorts, type Ports } from './open-ports.ts'
-import { tickSettingsOf } from './settings-of.ts'
+import { requireExecutor, tickSettingsOf } from './settings-of.ts'
 import { startRunner } from './start-runner.ts'
 import { takeTickLock } from './tick-lock.ts'
 import { waitForRuns } from './wait-for-runs.ts'
@@ -108,11 +108,6 @@ export async function runTick(build: Build, options: RunOptions): Promise<RunRep
 /** What is wrong for several issues alike is told once. */
 function onceEach(lines: readonly string[]): readonly string[] {
   return [...new Set(lines)]
-}
-
-function requireExecutor(config: Config): void {
-  if (config.executorMode === 'trusted_host') return
-  throw fault('config/executor-unavailable', { mode: config.executorMode })
 }
 
 type TickParts = Readonly<{

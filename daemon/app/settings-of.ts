@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { CircuitPolicy } from '../core/circuits.ts'
+import { fault } from '../core/fault.ts'
 import type { RetentionPolicy } from '../core/retention.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
 import type { RunSettings, TickSettings } from '../engine/tick-ports.ts'
@@ -8,6 +9,11 @@ import type { PublishPolicy } from '../publish/judge-tree.ts'
 /** On top of what a step waits for: a busy machine. */
 const STEP_SLACK_MS = 120_000
 const DAY_MS = 86_400_000
+
+/** Faults: config/executor-unavailable for one that this version does not have. */
+export function requireExecutor({ executorMode: mode }: Config): void {
+  if (mode !== 'trusted_host') throw fault('config/executor-unavailable', { mode })
+}
 
 /** What a tick needs of the configuration; seconds become milliseconds here. */
 export function tickSettingsOf(config: Config): TickSettings {

@@ -1,11 +1,12 @@
 import { arch, release } from 'node:os'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { describeFault, fault } from '../core/fault.ts'
 import type { Journal } from '../core/journal.ts'
 import { redact } from '../core/redaction.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { platformName } from '../sys/environment.ts'
 import { fileStatus, readFileTail, writeNewFile } from '../sys/files.ts'
+import { isAllowed, realPath } from '../sys/paths.ts'
 import { isProviderName } from '../worker/build-environment.ts'
 import { type ConfiguredProbe, configuredProbe, type Probe } from './doctor-probe.ts'
 import { openQueue } from './queue-report.ts'
@@ -17,16 +18,24 @@ const LOG_TAIL_BYTES = 128 * 1024
 const LOG_LINES = 300
 const JOURNALS = 20
 
-/** The whole path of an archive that may be written. Faults: usage/invalid when something is there. */
+/** The whole path of an archive that may be written. Faults: usage/invalid when something is there, or no folder for it. */
 export function requireNewFile(path: string): string {
   const target = resolve(path)
-  if (fileStatus(target) === null) return target
-  throw fault('usage/invalid', { reason: `${target} is there already.`, command: 'doctor' })
+  const refuse = (reason: string): never => {
+    throw fault('usage/invalid', { reason, command: 'doctor' })
+  }
+  if (fileStatus(target) !== null) return refuse(`${target} is there already.`)
+  const folder = realPath(dirname(target))
+  if (folder === null || fileStatus(folder)?.kind !== 'directory')
+    return refuse(`${dirname(target)} is no folder.`)
+  if (!isAllowed(folder, 'write')) return refuse(`${folder} is not writable.`)
+  return target
 }
 
 /**
  * Writes what somebody who helps needs to see: one readable JSON file, 0600, that must not be there yet.
- * Left out on purpose: tokens, values of the environment, texts of issues and workers, transcripts.
+ * Left out on purpose: tokens, values of the environment, texts of issues, results and transcripts of workers.
+ * What a fault says may quote a line of a worker, and the command of the worker is shown with its arguments.
  * Faults: sys/io, also when something is there.
  */
 export async function writeSupportBundle(
@@ -35,7 +44,11 @@ export async function writeSupportBundle(
   report: object,
 ): Promise<void> {
   const configured = configuredProbe(probe)
-  const secrets = await secretsOf(probe, configured)
+  const token = await configured?.token().then(
+    (found) => found.token,
+    () => null,
+  )
+  const secrets = [...knownSecrets(probe), ...(token == null ? [] : [token])]
   const content = {
     format: FORMAT,
     version: VERSION,
@@ -112,23 +125,26 @@ function lastLines(path: string): readonly string[] {
   return (isCut ? lines.slice(1) : lines).slice(-LOG_LINES)
 }
 
-/** Everything known to be secret here: tokens, what workers are given, and all of the host's own variables. */
-async function secretsOf(
-  { environment, cron }: Probe,
-  configured: ConfiguredProbe | null,
-): Promise<readonly string[]> {
-  const allowlist = configured?.config.workerEnvAllowlist ?? []
+/**
+ * Everything known to be secret here, without asking any program: tokens, what workers are given, and all of
+ * the host's own variables, whatever they are called. What is too short to be a secret is not masked.
+ */
+function knownSecrets({ environment, cron, hostVariables, inspection }: Probe): readonly string[] {
+  const config = inspection.kind === 'valid' ? inspection.loaded.config : null
+  const allowlist = config?.workerEnvAllowlist ?? []
   const isSecret = (name: string): boolean =>
     /TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL|_PAT$/i.test(name) || isProviderName(name, allowlist)
-  const values = [environment, cron].flatMap((each) =>
-    Object.entries(each).flatMap(([name, value]) => (isSecret(name) ? [value.trim()] : [])),
+  const own = [environment, cron].flatMap((each) =>
+    Object.entries(each).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
   )
-  const token = await configured?.token().then(
-    (found) => found.token,
-    () => null,
-  )
-  const configuredToken = configured?.config.githubToken ?? null
-  return [...new Set([...values, token, configuredToken].filter((value) => value != null))]
+  const values = [...own, ...Object.values(hostVariables), config?.githubToken ?? '']
+  return [...new Set(values.map((value) => value.trim()))]
+}
+
+/** A value of JSON in which no text holds a secret of this installation any more. */
+export function maskSecrets<T>(value: T, probe: Probe): T {
+  // The shape stays as it is: only texts are replaced, by texts.
+  return withoutSecrets(value, knownSecrets(probe)) as T
 }
 
 function withoutSecrets(value: unknown, secrets: readonly string[]): unknown {

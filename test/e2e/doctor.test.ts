@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
+  chownSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -69,6 +70,7 @@ const executable = (name: string, text: string): void => {
   chmodSync(path, 0o755)
 }
 
+const isRoot = process.geteuid?.() === 0
 const bridgePath = (): string => join(rig.dir, 'bridge')
 const modeOf = (path: string): number => statSync(path).mode & 0o777
 
@@ -99,7 +101,7 @@ describe('what does doctor say of a standalone installation?', () => {
     const names = [...new Set(report.checks.map(({ name }) => name))]
     expect(names.join(', ')).toBe(
       [
-        'Node, Build, Git, Bridge, Bridge template, Harness, Configuration, Configuration path',
+        'Node, Build, Git, Bridge, Bridge template, Harness, Configuration, Executor, Configuration path',
         'Token, GitHub account, Rate budget, Permissions, Labels',
         'Clone, Default branch, Push access, Content',
         'State directory, State, File system, Free space, Runs, Last tick',
@@ -156,6 +158,7 @@ describe('what does doctor say of a standalone installation?', () => {
   // biome-ignore format: one trouble after another
   const TROUBLES: Readonly<Record<string, Trouble>> = {
     'an unknown key': { check: 'Configuration', status: 'warn', exitCode: 0, detail: /unknown key/, next: /./, arrange: () => rig.setConfig({ fancy: 1 }) },
+    'an executor that this version does not have': { check: 'Executor', status: 'fail', exitCode: 1, detail: /executor_mode oci is not available/, next: /trusted_host/, arrange: () => rig.setConfig({ executor_mode: 'oci', sandbox: { image: `a/b@sha256:${'0'.repeat(64)}` } }) },
     'no configuration': { check: 'Configuration', status: 'fail', exitCode: 1, detail: /no such file/, next: /config validate/, arrange: () => { rig.env['CADUCEUS_CONFIG'] = '/nowhere.yaml' } },
     'a git that is too old': { check: 'Git', status: 'fail', exitCode: 2, detail: /2\.30\.1.*too old/, next: /Install git 2\.32/, arrange: () => executable('git', 'echo git version 2.30.1') },
     'no bridge': { check: 'Bridge', status: 'fail', exitCode: 2, detail: /bridge/, next: /./, arrange: () => rmSync(bridgePath()) },
@@ -197,6 +200,8 @@ describe('what does doctor say of a standalone installation?', () => {
     'a folder of the state that is a link': { check: 'State directory', status: 'fail', exitCode: 1, detail: /symbolic link/, next: /state_dir/, arrange: () => { mkdirSync(rig.layout.stateDir, { mode: 0o700 }); symlinkSync('/nowhere', rig.layout.directories.runs) } },
     'a state directory open to others': { check: 'State directory', status: 'warn', exitCode: 0, detail: /open to others \(0755\)/, next: /doctor --fix/, arrange: () => { state(); chmodSync(rig.layout.stateDir, 0o755) } },
     'a state directory that may not be written': { check: 'State directory', status: 'fail', exitCode: 1, detail: /not readable and writable/, next: /doctor --fix/, arrange: () => { state(); chmodSync(rig.layout.directories.runs, 0o500) } },
+    // Only root can leave such a file, so only root can try it.
+    ...(isRoot && { 'state that was written as another user': { check: 'State directory', status: 'fail', exitCode: 1, detail: /state\.json belongs to the user with id 1234/, next: /chown/, arrange: () => { state(); writeFileSync(rig.layout.queue, '{}', { mode: 0o600 }); chownSync(rig.layout.queue, 1234, 1234) } } }),
     'state that is corrupt': { check: 'State', status: 'fail', exitCode: 1, detail: /not readable as state/, next: /backup/, arrange: () => { state(); writeFileSync(rig.layout.queue, 'x') } },
     'a run that nobody carries on': { check: 'Runs', status: 'warn', exitCode: 0, detail: /no process carries it on, for 2 h/, next: /caduceus run/, arrange: () => {
       openClaims({ clock: systemClock }, rig.layout.stateDir).take({ owner: 'octo', name: 'app', number: 7 }, '01AAAAAAAAAAAAAAAAAAAAAAAA')?.close()
@@ -349,6 +354,18 @@ describe('what is in a support archive?', () => {
     expect(JSON.stringify(content['log'])).toContain('<redacted>')
   })
 
+  test.each([
+    ['a folder that is not there', 'missing', /missing is no folder/],
+    ['a file as its folder', 'config.yaml', /config\.yaml is no folder/],
+  ])('%s is told before anything is asked', async (_, folder, reason) => {
+    await open()
+    const archive = join(rig.dir, folder, 'support.json')
+    const { code, stdout, stderr } = await rig.run('doctor', '--bundle', archive)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(reason)
+    expect(await requests()).toEqual([])
+  })
+
   test('a file that is there is not overwritten, and nothing is asked before', async () => {
     await open()
     const archive = join(rig.dir, 'support.json')
@@ -423,6 +440,17 @@ describe('what does doctor say under Hermes?', () => {
         'Cron job: abcdef012345, every 2m, last run 2026-01-01T00:00:00+00:00',
       ]),
     )
+  })
+
+  test('what the host’s own variables say is shown nowhere', async () => {
+    const planted = ['postgres', 'Planted-Value'].join('-')
+    write('.env', `CADUCEUS_GITHUB_TOKEN=${rig.token}\nDATABASE=${planted}\n`)
+    writeJobs({ ...JOB, last_status: 'error', last_error: `no answer from ${planted}` })
+    const archive = join(rig.dir, 'support.json')
+    const { stdout } = await rig.run('doctor', '--bundle', archive)
+    expect(stdout).toContain('failed: no answer from <redacted>')
+    for (const text of [stdout, readFileSync(archive, 'utf8')]) expect(text).not.toContain(planted)
+    expect(JSON.stringify(await examine())).not.toContain(planted)
   })
 
   type Trouble = Readonly<{
