@@ -5,6 +5,8 @@ import { FAULTS } from '../daemon/core/fault-catalogue.ts'
 /** What every command shares: how a fault is told, and which exit code it has (design §11). */
 export abstract class BaseCommand extends Command {
   static override enableJsonFlag = true
+  /** Of the object that --json prints (RELEASING.md); null = the object brings its own, or is no shape of ours. */
+  static jsonVersion: string | null = '1.0.0'
 
   /** One line that says what, where and what to do next; with --json the same as an object. */
   protected override async catch(error: Error & { exitCode?: number }): Promise<unknown> {
@@ -17,6 +19,12 @@ export abstract class BaseCommand extends Command {
       process.stderr.write(`caduceus: ${describeFault(met)}\n`)
     }
     return undefined
+  }
+
+  protected override toSuccessJson(result: unknown): unknown {
+    const { jsonVersion: version } = this.constructor as typeof BaseCommand
+    if (version === null || typeof result !== 'object' || result === null) return result
+    return { version, ...result }
   }
 
   /** A line for the operator that is not the command's result. */

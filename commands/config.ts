@@ -28,6 +28,7 @@ export class ConfigValidate extends BaseCommand {
 }
 
 export class ConfigSchema extends BaseCommand {
+  static override jsonVersion = null
   static override summary = 'Print the JSON schema of the configuration, for editors.'
 
   async run(): Promise<unknown> {

@@ -11,6 +11,8 @@ export default class Demo extends BaseCommand {
   static override description =
     'Makes a small repository with a failing test, an embedded GitHub and a labelled issue, and lets the ' +
     'real program turn the issue into a pull request. Needs no token, no network and no configuration.'
+  static override usage =
+    'demo [--json] [--investigate] [--dry-run | --fail | --crash [--seed N]] [--keep DIR]'
   static override examples = [
     '<%= config.bin %> demo',
     '<%= config.bin %> demo --crash',

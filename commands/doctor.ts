@@ -3,6 +3,7 @@ import { buildOfThisProgram } from '../daemon/app/build.ts'
 import { BaseCommand } from './base-command.ts'
 
 export default class Doctor extends BaseCommand {
+  static override jsonVersion = null
   static override summary = 'Check everything a tick needs, and say what to do about what is wrong.'
   static override description =
     'Reads only, on GitHub too. Exit code 0 when nothing failed, 1 when the configuration, the token, a ' +

@@ -2,6 +2,7 @@ import { buildOfThisProgram } from '../daemon/app/build.ts'
 import { BaseCommand } from './base-command.ts'
 
 export default class Status extends BaseCommand {
+  static override jsonVersion = null
   static override summary = 'Show what is queued, running, waiting and in trouble.'
   static override description =
     'Reads the stored state and changes nothing. Exit code 3 means that nothing has run yet, 1 that the ' +

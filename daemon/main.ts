@@ -14,8 +14,14 @@ if (refusal !== null) {
   process.stdout.write(`caduceus ${CADUCEUS_VERSION}\n`)
 } else {
   const { runCommandLine } = await import('./cli.ts')
-  const argv = process.argv.slice(2)
-  await runCommandLine(argv.length === 0 ? ['run'] : argv)
+  await runCommandLine(spellOut(process.argv.slice(2)))
+}
+
+/** A bare call is a tick, as cron makes it; `help queue` is `queue --help`. */
+function spellOut(argv: readonly string[]): readonly string[] {
+  const [first, ...rest] = argv
+  if (first === undefined) return ['run']
+  return first === 'help' ? [...rest, '--help'] : argv
 }
 
 function refuse(): string | null {

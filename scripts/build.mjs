@@ -9,7 +9,7 @@ import { Plugin } from '@oclif/core'
 import { build } from 'esbuild'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const out = process.argv[2] ?? join(root, 'dist')
 
 const ENTRIES = {
@@ -92,6 +92,7 @@ const oclifPackage = {
   type: 'module',
   oclif: {
     bin: 'caduceus',
+    description: `${description}.\nWithout a command it does what run does, as cron calls it: one tick. First steps: caduceus setup, then caduceus doctor.`,
     commands: { strategy: 'explicit', target: './cli.mjs', identifier: 'COMMANDS' },
     topicSeparator: ' ',
     topics: {

@@ -76,7 +76,7 @@ export const DEMO_TIMEOUT_MS = 60_000
  * A small repository with a failing test on an embedded GitHub, an operator's clone, a labelled issue
  * and a configuration.
  * @param keep an empty or new folder, or null for a temporary one
- * Faults: demo/refused, sys/spawn-failed, sys/process-timeout.
+ * Faults: usage/invalid, demo/refused, sys/spawn-failed, sys/process-timeout.
  */
 export async function setDemoStage(
   build: Build,
@@ -88,7 +88,8 @@ export async function setDemoStage(
   // Absolute, for the embedded GitHub and the program work in other folders than we do.
   const root = keep === null ? makeTemporaryFolder('caduceus-demo-') : resolve(keep)
   if (fileStatus(join(root, 'github')) !== null) {
-    throw fault('demo/refused', { reason: `${root} holds an earlier demo; choose another folder` })
+    const reason = `${root} holds an earlier demo; choose another folder.`
+    throw fault('usage/invalid', { reason, command: 'demo' })
   }
   ensureDirectory(root)
   for (const name of ['github', 'home', 'projects/octo', 'state']) ensureDirectory(join(root, name))

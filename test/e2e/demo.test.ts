@@ -117,6 +117,7 @@ describe('does the demo show the whole job?', () => {
     const { code, stdout } = await demo('--keep', 'kept', '--json')
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({
+      version: '1.0.0',
       phase: 'awaiting_review',
       pull: 2,
       issueState: 'closed',
@@ -139,7 +140,7 @@ describe('does the demo show the whole job?', () => {
     expect(await git('-C', bare, 'diff', '--name-only', `main..${branch}`)).toBe('timesheet.py\n')
 
     const again = await demo('--keep', kept)
-    expect(again.code).toBe(1)
+    expect(again.code).toBe(2)
     expect(again.stderr).toContain(`${kept} holds an earlier demo; choose another folder.`)
     expect(await git('-C', bare, 'for-each-ref', '--format=%(refname:short)')).toBe(refs)
   })

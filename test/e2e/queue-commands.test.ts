@@ -294,6 +294,7 @@ describe('how do reset and reprocess let an issue go on?', () => {
       code: 0,
       stderr: '',
       stdout: {
+        version: '1.0.0',
         issue: 'octo/app#1',
         phase_before: 'needs_attention',
         phase: 'queued',

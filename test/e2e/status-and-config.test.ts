@@ -255,6 +255,23 @@ describe('what does status tell while the program works?', () => {
     await rig.close()
   })
 
+  test('every --json that is promised carries the version of its shape', async () => {
+    rig.setBridge('#!/bin/sh\nexit 1\n')
+    await rig.tick()
+    for (const args of [
+      ['status'],
+      ['doctor', '--offline'],
+      ['config', 'show'],
+      ['config', 'validate'],
+      ['queue', 'list'],
+      ['queue', 'show', 'octo/app#1'],
+    ]) {
+      const { stdout } = await rig.run(...args, '--json')
+      const { version } = JSON.parse(stdout) as { version?: string }
+      expect({ args, version }).toEqual({ args, version: expect.stringMatching(/^\d+\.\d+\.\d+$/) })
+    }
+  })
+
   test('a run is live as long as its claim is held, and is not any more when its processes are gone', async () => {
     expect(await rig.run('run', '--now')).toEqual(QUIET)
     await startedWorkers(rig, 1)
@@ -510,11 +527,28 @@ describe('what do the config commands show and check?', () => {
     expect(await jsonOf('config', 'schema')).toEqual(JSON.parse(stdout))
   })
 
-  test('a command that does not exist is a usage error', async () => {
-    for (const args of [['config', 'nothing'], ['config', 'show', '--nothing'], ['nothing']]) {
-      const { code, stdout, stderr } = await rig.run(...args)
-      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
-      expect(stderr).not.toBe('')
-    }
+  test.each([
+    ['config nothing', 'config nothing'],
+    ['nothing', 'nothing'],
+    ['help nothing', 'nothing'],
+  ])('%s: there is no such command, which is a usage error', async (line, name) => {
+    expect(await rig.run(...line.split(' '))).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `caduceus: There is no command "${name}". See: caduceus --help\n`,
+    })
+  })
+
+  test('an option that does not exist is one, too', async () => {
+    const { code, stdout, stderr } = await rig.run('config', 'show', '--nothing')
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain('--nothing')
+  })
+
+  test('help may be asked for by a word, and tells what a bare call does', async () => {
+    const { code, stdout } = await rig.run('help')
+    expect({ code, stdout }).toEqual({ code: 0, stdout: (await rig.run('--help')).stdout })
+    expect(stdout).toContain('Without a command it does what run does')
+    expect((await rig.run('help', 'queue')).stdout).toContain('caduceus queue COMMAND')
   })
 })
