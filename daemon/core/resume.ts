@@ -25,7 +25,10 @@ export function resumableStage(journal: Journal): Resumable | null {
 export function reopenJournal(journal: Journal): Journal | null {
   const stage = resumableStage(journal)
   if (stage === null) return null
-  const anew = stage === 'finished' ? { publication: null, markers: {}, intent: null } : {}
+  const anew =
+    stage === 'finished'
+      ? { publication: null, markers: pushedMarkers(journal.markers), intent: null }
+      : {}
   return {
     ...journal,
     ...anew,
@@ -41,6 +44,11 @@ export function reopenJournal(journal: Journal): Journal | null {
     outcome: null,
     endedIn: null,
   }
+}
+
+/** A commit that is on its branch stays the one that is published: another one could not be put there. */
+function pushedMarkers({ committed, pushed }: Journal['markers']): Journal['markers'] {
+  return committed === undefined || pushed === undefined ? {} : { committed, pushed }
 }
 
 /** After these the run has said all it had to say, so that only another one can change anything. */

@@ -96,7 +96,7 @@ export const RUN_FAULTS = {
   'publish/too-long': {
     class: 'terminal',
     message: 'The {where} has {found} {unit}; the limit is {limit}.',
-    next: 'The work is kept at {tree}.',
+    next: 'The work is kept at {tree}. As it is it will not fit; add --force-finalization-reset, which runs the worker again.',
   },
   'publish/no-changes': {
     class: 'terminal',
@@ -106,7 +106,7 @@ export const RUN_FAULTS = {
   'publish/policy': {
     class: 'terminal',
     message: 'The change breaks a rule of this installation: {reason}.',
-    next: 'The work is kept at {tree}.',
+    next: 'The work is kept at {tree}. After a change of that rule reset publishes it; else add --force-finalization-reset, which runs the worker again.',
   },
   'publish/closed-unmerged': {
     class: 'terminal',

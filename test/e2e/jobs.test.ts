@@ -297,7 +297,10 @@ result({})`),
       expect(blocked_issues[index]).toEqual({
         issue_key: `octo/app#${number}`,
         blocked_source: 'publish/policy',
-        blocked_recovery_hint: `The work is kept at ${treePath}. To try again: caduceus queue reset octo/app#${number}`,
+        blocked_recovery_hint:
+          `The work is kept at ${treePath}. After a change of that rule reset publishes it; ` +
+          'else add --force-finalization-reset, which runs the worker again. ' +
+          `To try again: caduceus queue reset octo/app#${number}`,
         last_error: message,
       })
       expect(told.stderr).toContain(`octo/app#${number} needs attention: ${message}`)

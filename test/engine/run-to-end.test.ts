@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { SupervisionEnd } from '../../daemon/core/executor.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import type { TimelineEvent } from '../../daemon/core/ports.ts'
+import { reopenJournal } from '../../daemon/core/resume.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { JOURNAL, pull, RUN, START, timelineEvent } from '../publish/publish-world.ts'
 import { AT } from './engine-scene.ts'
@@ -176,6 +177,18 @@ describe('what on GitHub keeps a run from being published', () => {
       blocked: { source: 'github/foreign-pull' },
     })
     expect([run().treeExists(), run().world.issue.isOpen]).toEqual([true, true])
+
+    // A human closes it and lets the run go on: with the commit that is on the branch, and a pull request of our own.
+    run().world.pulls.splice(0, 1, pull(3, { authorId: 5, state: 'closed' }))
+    const halted = run().stored()
+    const reopened = halted === null ? null : reopenJournal(halted)
+    run().die()
+    await run().at('finished', reopened ?? {})
+    await run().carry()
+    const more = ['createPull', 'createComment', 'removeLabel', 'close']
+    expect(run().world.done).toEqual(['push', 'createComment', ...more])
+    expect(run().world.requests).toHaveLength(1)
+    expect(run().entry()).toMatchObject({ phase: 'awaiting_review', pull: { number: 12 } })
   })
 
   test('even that is not said when it would hold a forbidden word', async () => {
