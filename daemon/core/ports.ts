@@ -165,8 +165,8 @@ export type GitHub = {
   pollLabel(repository: RepositoryName, label: string): Promise<Poll>
   /** Issues and pull requests of any state updated since a time; stable URL, so an idle one is a 304. */
   pollChanges(repository: RepositoryName, since: number): Promise<Poll>
-  /** null = 404 or 410. `movedTo` is set when a redirect led to another repository. */
-  issue(key: IssueKey): Promise<(IssueSummary & { movedTo: RepositoryName | null }) | null>
+  /** null = 404 or 410. `movedTo` is set when a redirect led to another issue. */
+  issue(key: IssueKey): Promise<(IssueSummary & { movedTo: IssueKey | null }) | null>
   comments(key: IssueKey, since?: number): Promise<Answer<readonly IssueComment[]>>
   timeline(key: IssueKey): Promise<Answer<readonly TimelineEvent[]>>
   pullRequest(repository: RepositoryName, number: number): Promise<PullRequest | null>

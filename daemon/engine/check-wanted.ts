@@ -75,7 +75,7 @@ export function checkWanted(
     fault: fault('issue/withdrawn', { issue: formatIssue(key), reason }),
   })
   if (issue === null) return withdrawn('it was not found')
-  if (issue.movedTo !== null) return withdrawn(`it moved to ${formatRepository(issue.movedTo)}`)
+  if (issue.movedTo !== null) return withdrawn(`it moved to ${formatIssue(issue.movedTo)}`)
   if (issue.isPullRequest) return withdrawn('it is a pull request')
   if (!issue.isOpen) return withdrawn('it was closed')
   const label = findLabel(issue.labels, triggers[ticket])

@@ -1,4 +1,10 @@
-import { parseRepositoryName, type RepositoryName, repositoryId } from '../core/issue-key.ts'
+import {
+  type IssueKey,
+  issueId,
+  parseRepositoryName,
+  type RepositoryName,
+  repositoryOf,
+} from '../core/issue-key.ts'
 import type {
   Actor,
   IssueComment,
@@ -92,11 +98,16 @@ function toReferringPull(value: unknown): ReferringPull | null {
   }
 }
 
-/** The repository an issue's answer is from, when it is not the one that was asked (a redirect was followed). */
-export function movedTo(value: unknown, asked: RepositoryName): RepositoryName | null {
-  const found =
+/**
+ * The issue an answer is about, when it is not the one that was asked: a redirect was followed, perhaps to another
+ * number in the same repository, as of an issue that was transferred away and back.
+ */
+export function movedTo(value: unknown, asked: IssueKey): IssueKey | null {
+  const repository =
     repositoryIn(textOf(value, 'repository_url'), -2) ?? repositoryIn(textOf(value, 'html_url'), 0)
-  return found === null || repositoryId(found) === repositoryId(asked) ? null : found
+  const number = idOf(value, 'number') ?? asked.number
+  const found = { ...(repository ?? repositoryOf(asked)), number }
+  return issueId(found) === issueId(asked) ? null : found
 }
 
 /** owner/name from two segments of a URL's path; `at` counts from its start, negative from its end. */

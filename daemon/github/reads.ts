@@ -1,6 +1,6 @@
 // The operations that read.
 
-import { formatIssue, formatRepository, repositoryId, repositoryOf } from '../core/issue-key.ts'
+import { formatIssue, formatRepository, repositoryId } from '../core/issue-key.ts'
 import { isSameLabel, type RepositoryLabels } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, Poll } from '../core/ports.ts'
@@ -68,7 +68,7 @@ export function issueReads(reading: Reading): IssueReads {
       if (page === null) return null
       const issue = toIssue(page.value)
       if (issue === null) throw badAnswer(request, 'an issue without number or time of change')
-      return { ...issue, movedTo: movedTo(page.value, repositoryOf(key)) }
+      return { ...issue, movedTo: movedTo(page.value, key) }
     },
 
     comments: async (key, since) => {

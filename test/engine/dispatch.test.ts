@@ -363,7 +363,7 @@ describe('decisions', () => {
 
     test.each<[string, Found, string]>([
       ['gone', null, 'not found'],
-      ['moved', found({ movedTo: { owner: 'o', name: 'r' } }), 'moved to o/r'],
+      ['moved', found({ movedTo: { owner: 'o', name: 'r', number: 3 } }), 'moved to o/r#3'],
       ['closed', found({ isOpen: false }), 'closed'],
       ['a pull request', found({ isPullRequest: true }), 'pull request'],
       ['without labels', found({ labels: [] }), 'label was removed'],

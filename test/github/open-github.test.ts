@@ -149,7 +149,11 @@ describe('an idle poll', () => {
     const github = open()
     expect((await github.pollLabel(app, label)).issues).toHaveLength(1)
     expect((await open().pollLabel(app, label)).unchanged).toBe(true)
-    expect((await github.issue(key))?.movedTo).toEqual({ owner: 'octo', name: 'newname' })
+    expect((await github.issue(key))?.movedTo).toEqual({
+      owner: 'octo',
+      name: 'newname',
+      number: 1,
+    })
     expect((await github.repository(app))?.name.name).toBe('newname')
     expect(await faultOf(github.closeIssue(key))).toMatchObject({
       code: 'github/moved',
@@ -167,7 +171,11 @@ describe('an issue that is elsewhere', () => {
     await server.control('transferIssue', { repo, number: moved.number, to: 'octo/other' })
     await server.control('deleteIssue', { repo, number: deleted.number })
     const github = open()
-    expect((await github.issue(moved))?.movedTo).toEqual({ owner: 'octo', name: 'other' })
+    expect((await github.issue(moved))?.movedTo).toEqual({
+      owner: 'octo',
+      name: 'other',
+      number: 1,
+    })
     expect(await github.issue(deleted)).toBeNull()
     expect(await github.issue({ ...app, number: 99 })).toBeNull()
     expect(await github.repository({ owner: 'octo', name: 'nothing' })).toBeNull()

@@ -223,7 +223,7 @@ describe('redirects', () => {
       return replyJson(response, status, {}, { location: '/repositories/1/issues/7' })
     })
     const issue = await open().issue(ISSUE)
-    expect(issue?.movedTo).toEqual({ owner: 'Octo', name: 'renamed' })
+    expect(issue?.movedTo).toEqual({ owner: 'Octo', name: 'renamed', number: 7 })
     expect(server.seen[1]?.headers.authorization).toBe(`Bearer ${TEST_TOKEN}`)
   })
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { formatIssue } from '../../daemon/core/issue-key.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import type { GitHub } from '../../daemon/core/ports.ts'
 import { STATUS_FAULTS } from '../../daemon/github/request-fault.ts'
@@ -68,15 +69,22 @@ describe('how an issue is read', () => {
     })
   })
 
-  test.each([
+  test.each<[string, object, string]>([
     [
       'the page address when the API address is missing',
       { repository_url: null, html_url: 'https://example.org/other/place/issues/7' },
+      'other/place#7',
     ],
-    ['an API address below a path', { repository_url: 'https://h/api/v3/repos/other/place' }],
-  ])('moved, by %s', async (_, change) => {
+    [
+      'an API address below a path',
+      { repository_url: 'https://h/api/v3/repos/other/place' },
+      'other/place#7',
+    ],
+    ['another number in the same repository', { number: 8 }, 'octo/hello#8'],
+  ])('moved, by %s', async (_, change, wanted) => {
     const { open } = await answering(200, issueJson(7, change))
-    expect((await open().issue(ISSUE))?.movedTo).toEqual({ owner: 'other', name: 'place' })
+    const movedTo = (await open().issue(ISSUE))?.movedTo ?? null
+    expect(movedTo === null ? null : formatIssue(movedTo)).toBe(wanted)
   })
 
   test('that is no issue is a bad answer', async () => {

@@ -237,8 +237,8 @@ export function makeModelCalls(parts: CallParts) {
         const issue = github.issueAt(key)
         const summary = issue === null ? null : github.summaryOf(issue, asOf)
         if (issue === null || summary === null) return null
-        const moved = repositoryId(repositoryOf(issue.key)) !== repositoryId(repositoryOf(key))
-        return { ...summary, movedTo: moved ? repositoryOf(issue.key) : null }
+        const moved = issueId(issue.key) !== issueId(key)
+        return { ...summary, movedTo: moved ? issue.key : null }
       })
       const ticket = seen === null ? null : ticketOf(seen.labels, parts.triggers)
       const isWanted = seen?.isOpen === true && seen.movedTo === null

@@ -96,6 +96,7 @@ export function makeModelWorld(setup: Setup) {
     note(`!!! ${text}`)
   }
   const options = { dryRun: false, healthy: false }
+  const unlinked = new Set<string>()
 
   const store = openJsonStore({ clock }, stateDir)
   const journals = openJournals(stateDir)
@@ -454,8 +455,12 @@ export function makeModelWorld(setup: Setup) {
     /** The claim file of a living runner is taken away under it. */
     unlinkClaim: (process: ModelProcess): void => {
       const one = held.findLast(({ owner }) => owner === process)
-      if (one?.claim.isCurrent()) rmSync(layout.claim(one.claim.key))
+      if (!one?.claim.isCurrent()) return
+      if (process.runId !== null) unlinked.add(process.runId)
+      rmSync(layout.claim(one.claim.key))
     },
+    /** The runs it was done to. */
+    unlinked,
     /** The issues of living processes whose claims are the ones on disk. */
     holders: (): readonly string[] =>
       held.flatMap(({ claim, owner }) =>
