@@ -118,7 +118,7 @@ async function settleStage(
       const deadlineAt = toTimestamp(ports.clock.now())
       const intent = { ...intended.intent, deadlineAt, answered: marker }
       save(ports, settings, { ...intended, intent })
-      throw pendingFault(settings, name, intent)
+      throw pendingFault(ports, settings, intent)
     }
     return recorded(intended, marker)
   } catch (thrown) {
@@ -146,9 +146,7 @@ async function settleTwins(
 ): Promise<void> {
   const { intent } = input.journal
   if (intent === null || !mayHaveTwin(stage, input.journal)) return
-  if (ports.clock.now() < settledAt(settings, intent)) {
-    throw pendingFault(settings, intent.stage, intent)
-  }
+  if (unsettledMs(ports, settings, intent) > 0) throw pendingFault(ports, settings, intent)
   for (const twin of (await stage.removeTwins?.(input)) ?? []) {
     ports.log.warn('twin removed', { stage: intent.stage, twin })
   }
@@ -181,18 +179,30 @@ async function requireSettled(
   input: StageInput,
   intent: Intent,
 ): Promise<void> {
-  const pending = pendingFault(settings, intent.stage, intent)
-  if (ports.clock.now() < settledAt(settings, intent)) throw pending
+  const pending = pendingFault(ports, settings, intent)
+  if (unsettledMs(ports, settings, intent) > 0) throw pending
   const again = await probe(stage, input)
   if (again.kind !== 'absent') throw pending // it has just appeared; the next look records it
 }
 
-function settledAt({ policy }: PublishSettings, { deadlineAt }: Intent): number {
-  return fromTimestamp(deadlineAt) + policy.settleMs
+/**
+ * How long what was sent may still come to light, in milliseconds; 0 or less = it has had its time. By our
+ * clock, and by GitHub's as far as this process has seen it: a clock of ours that is set ahead shortens nothing.
+ */
+function unsettledMs(
+  { clock, github }: PublishPorts,
+  { policy }: PublishSettings,
+  { deadlineAt, serverTime }: Intent,
+): number {
+  const passed = clock.now() - fromTimestamp(deadlineAt)
+  const theirs = github.serverTime()
+  const passedThere = theirs === null ? passed : theirs - fromTimestamp(serverTime)
+  return policy.settleMs - Math.min(passed, passedThere)
 }
 
-function pendingFault(settings: PublishSettings, stage: PublishStage, intent: Intent): Fault {
-  return fault('publish/pending', { stage, until: toTimestamp(settledAt(settings, intent)) })
+function pendingFault(ports: PublishPorts, settings: PublishSettings, intent: Intent): Fault {
+  const until = ports.clock.now() + unsettledMs(ports, settings, intent)
+  return fault('publish/pending', { stage: intent.stage, until: toTimestamp(until) })
 }
 
 async function probe(

@@ -60,7 +60,7 @@ describe('an issue is withdrawn while its worker runs', () => {
         await rig.control('createRepository', { repo: 'octo/other' })
         await rig.control('transferIssue', { ...issue, repo: rig.repo, to: 'octo/other' })
       },
-      'it moved to octo/other',
+      'it moved to octo/other#1',
     ],
   ])('%s: within one tick the worker is ended, and nothing is published', async (_, act, why) => {
     const { worker } = await processesOfRun(rig)

@@ -216,7 +216,7 @@ describe('what becomes of a finished worker’s work?', () => {
       'skipped 0 octo/app#1 was withdrawn: its label was removed.',
       'skipped 0 octo/app#2 was withdrawn: it was closed.',
       'skipped 0 octo/app#3 has both trigger labels.',
-      'skipped 0 octo/app#4 was withdrawn: it moved to octo/elsewhere.',
+      'skipped 0 octo/app#4 was withdrawn: it moved to octo/elsewhere#1.',
     ])
     expect(await writesOf(rig)).toEqual([])
     expect(await readWorld(rig, 'octo/elsewhere')).toEqual(world)

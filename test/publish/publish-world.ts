@@ -31,6 +31,7 @@ export type World = ReturnType<typeof makeWorld>
 export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }> = {}) {
   const { lagMs = 0, lateMs = 25_000 } = options
   let now = START
+  let skewMs = 0
   /** Everything that happened, with the time from which it can be seen. */
   const facts: { from: number; apply: () => void }[] = []
   const branches = new Map<string, string>()
@@ -173,7 +174,7 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
     },
     list: () => [...files.keys()],
   }
-  const clock: Clock = { now: () => now, sleep: async () => {} }
+  const clock: Clock = { now: () => now + skewMs, sleep: async () => {} }
   const log: Log = { info: () => {}, warn: () => {}, error: () => {} }
   const claim = { isCurrent: (): boolean => !lost.claim }
   const ports: PublishPorts = { git, github, journals, claim, clock, log, bootId: 'boot' }
@@ -199,6 +200,10 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
     fail: (name: WriteName, failure: Failure) => failures.set(name, failure),
     advance: (ms: number) => {
       now += ms
+    },
+    /** Our clock is set; GitHub's is not. */
+    skew: (ms: number) => {
+      skewMs += ms
     },
     now: () => now,
   }

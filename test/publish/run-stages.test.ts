@@ -290,6 +290,26 @@ describe('a comment that came twice after all', () => {
 })
 
 describe('two looks before a second try', () => {
+  test.each(['createPull', 'createComment', 'removeLabel', 'close'] as const)(
+    'a clock that is set ahead does not shorten the time of %s',
+    async (name) => {
+      const world = makeWorld()
+      world.fail(name, 'lost')
+      await publish(world)
+      const sent = () => world.asked.filter((one) => one === name).length
+      world.skew(3_600_000)
+      const tried = await publish(world)
+      expect(tried).toMatchObject({ code: 'publish/pending' })
+      expect(sent()).toBe(1)
+      const until = tried.kind === 'fault' ? Date.parse(String(tried.fault.details['until'])) : 0
+      world.advance(until - 3_600_000 - world.now() - 1)
+      expect(await publish(world)).toMatchObject({ code: 'publish/pending' })
+      world.advance(1)
+      await publish(world)
+      expect(sent()).toBe(2)
+    },
+  )
+
   test('what appears only at the second look is not done again', async () => {
     const world = makeWorld()
     world.fail('push', 'lost')

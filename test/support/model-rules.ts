@@ -37,12 +37,26 @@ export const newTally = (): Tally => ({
 export function isQuiet(world: ModelWorld): boolean {
   const { entries } = world.store.readQueue()
   const isBusy = Object.values(entries).some(
-    ({ phase, key }) =>
-      phase === 'queued' ||
-      phase === 'in_progress' ||
-      (phase === 'previewed' && !world.options.dryRun && isWished(world, key)),
+    (entry) =>
+      entry.phase === 'queued' ||
+      entry.phase === 'in_progress' ||
+      (entry.phase === 'previewed' && !world.options.dryRun && isWished(world, entry.key)) ||
+      waitsInVain(world, entry),
   )
   return !isBusy && world.living().length === 0 && world.locks.list().length === 0
+}
+
+/**
+ * Whether its pull request is not open any more. A failed look at it is repeated by the next sweep; a dry run may
+ * not open the issue again, so that is left to the first tick after it.
+ */
+function waitsInVain({ github, options }: ModelWorld, { phase, key, pull }: QueueEntry): boolean {
+  if (phase !== 'awaiting_review') return false
+  const id = issueId({ ...key, number: pull?.number ?? 0 })
+  const found = github.pulls.find((one) => issueId(one.key) === id)
+  if (found?.versions.at(-1)?.state === 'open') return false
+  const issue = github.issues().find((one) => issueId(one.key) === issueId(key))
+  return !options.dryRun || issue?.versions.at(-1)?.isOpen !== false
 }
 
 /** Open, with exactly one trigger label, and where it was. */
@@ -193,11 +207,15 @@ export function watchRules(world: ModelWorld, tally: Tally) {
     }
     check()
   }
-  /** A run that was ended between the two looks takes the younger comment away once it is reset. */
+  /**
+   * A run that was ended between the two looks takes the younger comment away once it is reset; one that the
+   * operator gave up then is looked after by nobody.
+   */
   const isHalted = (marker: string): boolean => {
     const [, runId = ''] = /automation-run:(\S+)/.exec(marker) ?? []
     const journal = journals.read(runId)
-    return journal?.outcome?.on === 'blocked' && journal.intent?.stage === 'commented'
+    const isStopped = journal?.outcome?.on === 'blocked' || abandoned.has(runId)
+    return isStopped && journal?.intent?.stage === 'commented'
   }
   const judgeJournal = (runId: string): void => {
     const journal = journals.read(runId)
@@ -222,15 +240,9 @@ export function watchRules(world: ModelWorld, tally: Tally) {
     const needsHuman = entry.phase === 'needs_attention' || entry.phase === 'failed'
     if (needsHuman && nextStepOf(entry) === '') violate(`${issueId(entry.key)} names no next step`)
     judgeWish(entry)
-    if (entry.phase !== 'awaiting_review') return
-    const pull = github.pulls.find(
-      ({ key }) => issueId(key) === issueId({ ...entry.key, number: entry.pull?.number ?? 0 }),
-    )
-    if (pull?.versions.at(-1)?.state === 'open') return
-    // A dry run may not open the issue again, so that is left to the first tick after it.
-    const issue = github.issues().find((one) => issueId(one.key) === issueId(entry.key))
-    const isLeft = world.options.dryRun && issue?.versions.at(-1)?.isOpen === false
-    if (!isLeft) violate(`${issueId(entry.key)} waits for a pull request that is not open`)
+    if (waitsInVain(world, entry)) {
+      violate(`${issueId(entry.key)} waits for a pull request that is not open`)
+    }
   }
 
   /** A labelling after an end is a new wish, and an issue that is gone is nobody's. */
