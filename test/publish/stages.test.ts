@@ -163,6 +163,18 @@ describe('which comment is ours', () => {
     expect(world.done).toEqual([])
   })
 
+  test('one of two that were sent is not all, as long as the list is shorter than the issue says', async () => {
+    const world = makeWorld()
+    world.comments.push(ours(8, MARKER.completion), ours(9, MARKER.completion))
+    const intent = { ...openIntent('commented', world), attempt: 2 }
+    const [first] = world.comments
+    const comments = async () => ({ value: first === undefined ? [] : [first], serverTime: START })
+    const { tried } = await after(world, { ...start, intent }, { comments })
+    expect(tried).toMatchObject({ code: 'github/comments-unlisted' })
+    expect((await after(world, { ...start, intent })).journal?.markers.commented).toBe('8')
+    expect(world.comments.map(({ id }) => id)).toEqual([8])
+  })
+
   test.each([
     ['no write is open: after three looks', null, 3],
     ['a write was sent twice: after six', 2, 6],
