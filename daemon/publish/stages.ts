@@ -279,8 +279,7 @@ async function findComments(input: StageInput): Promise<readonly number[]> {
   const marked = value.filter(({ body }) => body.includes(marker))
   const ours = await doneByUs(input, marked, ({ authorId }) => authorId)
   // One that is missing would be sent again, or stay as a twin.
-  const isMissing = ours.length < (intent?.attempt ?? 1)
-  if (isMissing && !isFirst) await requireWhole(github, journal, value.length)
+  if (!isFirst && ours.length < (intent?.attempt ?? 1)) await requireWhole(input, value.length)
   return ours.map(({ id }) => id).sort((a, b) => a - b)
 }
 
@@ -292,11 +291,10 @@ const SHORT_LOOKS = 3
  * lists, such as comments of hidden accounts. Believing it in the end makes no twin: while no write is open
  * none was sent, and an open one still has to wait for the settle time and two looks.
  */
-async function requireWhole(github: GitHub, journal: Journal, listed: number): Promise<void> {
+async function requireWhole({ github, journal }: StageInput, listed: number): Promise<void> {
   const { key, trouble, intent } = journal
   if ((trouble?.count ?? 0) >= SHORT_LOOKS * (intent?.attempt ?? 1)) return
-  const issue = await github.issue(key)
-  if (issue === null || listed >= issue.commentCount) return
-  const count = issue.commentCount
+  const count = (await github.issue(key))?.commentCount ?? 0
+  if (listed >= count) return
   throw fault('github/comments-unlisted', { issue: formatIssue(key), listed, count })
 }
