@@ -143,7 +143,10 @@ function read(path: string): string {
   }
 }
 
-/** Looks again and again until something is found; fails when that takes too long. */
+/**
+ * Looks again and again until something is found; fails when that takes too long. What an empty file holds, as
+ * text or as a number, is nothing yet: whoever makes it has not written it.
+ */
 export async function waitUntil<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
@@ -151,7 +154,7 @@ export async function waitUntil<T>(
 ): Promise<T> {
   for (const end = performance.now() + timeoutMs; ; await pause(5)) {
     const found = await look()
-    if (found !== null && found !== undefined && found !== false) return found
+    if (found) return found
     assert.ok(performance.now() < end, `not within ${timeoutMs} ms: ${what}`)
   }
 }
