@@ -21,7 +21,8 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   setupFilesAfterEnv: ['<rootDir>/test/support/leave-no-trace.ts'],
   reporters: ['default', '<rootDir>/test/support/summary-reporter.mjs'],
-  testTimeout: 60_000,
+  // A net, not a measure: a real process that meets a hiccup of a busy machine waits through a whole backoff.
+  testTimeout: 180_000,
   // Suites wait for processes more than they compute, so two share even a small machine well.
   maxWorkers: Math.max(2, Math.floor(availableParallelism() * 0.75)),
 }

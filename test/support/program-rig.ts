@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -206,6 +207,13 @@ export async function openProgramRig(options: RigOptions = {}): Promise<ProgramR
       try {
         // A runner that has settled its run is on its way out.
         await waitUntil('the processes have left', () => processesIn(dir).length === 0, LEAVE_MS)
+      } catch (late) {
+        // What they met, before it is removed: why they are still there.
+        const met = existsSync(layout.log) ? readFileSync(layout.log, 'utf8').split('\n') : []
+        const last = met.filter((line) => line.includes('"warn"') || line.includes('fault'))
+        throw new Error(`processes are left; the log says:\n${last.slice(-20).join('\n')}`, {
+          cause: late,
+        })
       } finally {
         for (const pid of processesIn(dir)) killQuietly(pid)
         rmSync(dir, { recursive: true, force: true })
