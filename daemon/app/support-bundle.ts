@@ -127,7 +127,8 @@ function lastLines(path: string): readonly string[] {
 
 /**
  * Everything known to be secret here, without asking any program: tokens, what workers are given, and all of
- * the host's own variables, whatever they are called. What is too short to be a secret is not masked.
+ * the host's own variables, whatever they are called – but for paths and our own settings, which next steps have
+ * to name. What is too short to be a secret is not masked.
  */
 function knownSecrets({ environment, cron, hostVariables, inspection }: Probe): readonly string[] {
   const config = inspection.kind === 'valid' ? inspection.loaded.config : null
@@ -137,7 +138,10 @@ function knownSecrets({ environment, cron, hostVariables, inspection }: Probe): 
   const own = [environment, cron].flatMap((each) =>
     Object.entries(each).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
   )
-  const values = [...own, ...Object.values(hostVariables), config?.githubToken ?? '']
+  const host = Object.entries(hostVariables).flatMap(([name, value]) =>
+    isSecret(name) || !(name.startsWith('CADUCEUS_') || value.startsWith('/')) ? [value] : [],
+  )
+  const values = [...own, ...host, config?.githubToken ?? '']
   return [...new Set(values.map((value) => value.trim()))]
 }
 

@@ -1,5 +1,6 @@
 import type { FaultDetails } from './fault.ts'
-import type { FaultCode } from './fault-catalogue.ts'
+import { FAULTS, type FaultCode } from './fault-catalogue.ts'
+import type { FaultSpec } from './fault-classes.ts'
 import { type IssueKey, repositoryId, repositoryOf } from './issue-key.ts'
 import type { Circuit, Circuits, QueueEntry, RecordedError } from './queue.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
@@ -101,12 +102,18 @@ export function afterRunEnd(
   if (error !== undefined && scopeOf(error) !== null) {
     return afterFailure(circuits, key, error, now, policy)
   }
-  if (NEUTRAL.has(event.on)) return circuits
+  if (NEUTRAL.has(event.on) || isTroubleAround(error)) return circuits
   const closed = [circuitId('repository', key), circuitId('provider', key)]
   const kept = Object.entries(circuits).filter(
     ([id, { until }]) => !closed.includes(id) && now - fromTimestamp(until) < FORGOTTEN_MS,
   )
   return kept.length === Object.keys(circuits).length ? circuits : Object.fromEntries(kept)
+}
+
+/** A run that such a fault blocked in the end has not shown that its surroundings work. */
+function isTroubleAround(error: RecordedError | undefined): boolean {
+  const faults: Readonly<Record<string, FaultSpec | undefined>> = FAULTS
+  return error !== undefined && faults[error.code]?.class === 'infrastructure'
 }
 
 const FORGOTTEN_MS = 24 * 3_600_000

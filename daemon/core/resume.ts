@@ -27,7 +27,7 @@ export function reopenJournal(journal: Journal): Journal | null {
   if (stage === null) return null
   const anew =
     stage === 'finished'
-      ? { publication: null, markers: pushedMarkers(journal.markers), intent: null }
+      ? { publication: null, markers: pushedCommit(journal.markers), intent: null }
       : {}
   return {
     ...journal,
@@ -46,9 +46,12 @@ export function reopenJournal(journal: Journal): Journal | null {
   }
 }
 
-/** A commit that is on its branch stays the one that is published: another one could not be put there. */
-function pushedMarkers({ committed, pushed }: Journal['markers']): Journal['markers'] {
-  return committed === undefined || pushed === undefined ? {} : { committed, pushed }
+/**
+ * A commit that was put on its branch stays the one that is published: another one could not be put there. Whether
+ * it is there still is looked at again, because people have had time for that branch since.
+ */
+function pushedCommit({ committed, pushed }: Journal['markers']): Journal['markers'] {
+  return committed === undefined || pushed === undefined ? {} : { committed }
 }
 
 /** After these the run has said all it had to say, so that only another one can change anything. */

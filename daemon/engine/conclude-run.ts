@@ -7,6 +7,7 @@ import type { Journal } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { shortenCharacters } from '../core/voice.ts'
 import { fileStatus, removeFile, writeFileAtomic } from '../sys/files.ts'
+import { isLocked } from '../sys/kernel-lock.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import { readResult } from '../worker/validate-result.ts'
@@ -39,8 +40,10 @@ export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Jo
       if (await ports.executor.killSupervisor(run)) continue
       throw fault('sys/unkillable', { run: journal.runId })
     }
-    const judged =
-      verdict.kind === 'unswept' ? await clear(ports, run, end, verdict.onceClear) : verdict
+    const once = verdict.kind === 'unswept' ? verdict.onceClear : verdict
+    const mayBeLeft =
+      verdict.kind === 'unswept' || isLocked(ports.layout.run(journal.runId).treeLock)
+    const judged = mayBeLeft ? await clear(ports, run, end, once) : once
     if (judged.kind === 'cancelled') throw await whyCancelled(ports, journal)
     return archive(ports, journal, judged)
   }

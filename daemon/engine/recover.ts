@@ -146,10 +146,13 @@ const diedAtOnce = (journal: Journal | null): journal is Journal => journal?.sta
 
 const hasSpoken = (output: string): boolean => (fileStatus(output)?.size ?? 0) > 0
 
-/** The run before this one; null also when nothing can be read of it any more. */
-function before(ports: TickPorts, { previousRunId }: Journal): Journal | null {
-  const found = previousRunId === null ? null : readJournal(ports, previousRunId)
-  return found?.kind === 'read' ? found.journal : null
+/** The run before this one; null also when nothing can be read of it, which is no reason to hold this one. */
+function before({ journals }: TickPorts, { previousRunId }: Journal): Journal | null {
+  try {
+    return previousRunId === null ? null : journals.read(previousRunId)
+  } catch {
+    return null // only a hint
+  }
 }
 
 /** Ends what the dead runner left acting before anybody else acts for the run (P§1). */

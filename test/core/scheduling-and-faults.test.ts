@@ -174,6 +174,10 @@ describe('circuits', () => {
     for (const neutral of ['interrupted', 'rate-limited', 'not-started']) {
       expect(ended(neutral)).toEqual(failures(3))
     }
+    // Nor does the run that it blocked in the end show that they work.
+    const lasting = { ...GIT, code: 'github/bad-answer' }
+    expect(ended('blocked', lasting)).toEqual(failures(3))
+    expect(ended('blocked', { ...GIT, code: 'publish/policy' })).toEqual({})
     // A fault of this host tells nothing about GitHub or a repository.
     expect(ended('infrastructure-failed', { ...GIT, code: 'sys/io' })).toEqual(failures(3))
   })

@@ -444,11 +444,15 @@ describe('what does doctor say under Hermes?', () => {
 
   test('what the host’s own variables say is shown nowhere', async () => {
     const planted = ['postgres', 'Planted-Value'].join('-')
-    write('.env', `CADUCEUS_GITHUB_TOKEN=${rig.token}\nDATABASE=${planted}\n`)
+    write(
+      '.env',
+      `CADUCEUS_GITHUB_TOKEN=${rig.token}\nDATABASE=${planted}\nCADUCEUS_STATE_DIR=${rig.layout.stateDir}\n`,
+    )
     writeJobs({ ...JOB, last_status: 'error', last_error: `no answer from ${planted}` })
     const archive = join(rig.dir, 'support.json')
     const { stdout } = await rig.run('doctor', '--bundle', archive)
     expect(stdout).toContain('failed: no answer from <redacted>')
+    expect(stdout).toContain(rig.layout.stateDir)
     for (const text of [stdout, readFileSync(archive, 'utf8')]) expect(text).not.toContain(planted)
     expect(JSON.stringify(await examine())).not.toContain(planted)
   })

@@ -311,6 +311,20 @@ describe('while a lock of the run is held, no trouble ends it', () => {
     })
   })
 
+  test('a report that knows of nobody is no proof while the tree is held: it is swept', async () => {
+    await run().at('launching')
+    run().executor.watch = async () => exited({ reason: 'transcript-failed', detail: 'ENOSPC' })
+    run().executor.sweep = async () => ({ kind: 'unkillable', pids: [] })
+    const lock = tryLock(run().paths.treeLock)
+    await expectReserved()
+    const met = run().scene.logged.find(({ event }) => event === 'run met a fault')
+    expect(met?.fields['code']).toBe('sys/unkillable')
+    lock?.close()
+    run().executor.sweep = async () => ({ kind: 'clear', killed: 0 })
+    await run().carry()
+    expect(run().entry()).toMatchObject({ lastError: { code: 'worker/transcript-failed' } })
+  })
+
   test('nor while processes without a lock are found', async () => {
     await run().at('launching', LONG)
     run().executor.watch = async () => exited({ unkillable: [4711] })

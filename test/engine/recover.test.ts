@@ -192,6 +192,16 @@ describe('a run that did not get off the ground', () => {
     expect(scene().entry(7)?.nextAttemptAt === null).toBe(count === 0)
   })
 
+  test('what was before it may be unreadable: that holds nothing', async () => {
+    await scene().put(entryOf(7, running()))
+    scene().ports.journals.write({ ...JOURNAL, runId: OTHER_RUN })
+    const { journal } = scene().layout.run(OTHER_RUN)
+    writeFileSync(journal, readFileSync(journal, 'utf8').replace(/"version": ?\d+/, '"version":99'))
+    expect(() => scene().ports.journals.read(OTHER_RUN)).toThrow('has format 99')
+    scene().leave({ stage: 'starting', previousRunId: OTHER_RUN }, false)
+    expect(await summary()).toEqual(REQUEUED)
+  })
+
   test('a journal that cannot be read just now is not given up', async () => {
     await scene().put(entryOf(7, running()))
     scene().leave({ stage: 'publishing' }, false)

@@ -191,6 +191,38 @@ describe('what on GitHub keeps a run from being published', () => {
     expect(run().entry()).toMatchObject({ phase: 'awaiting_review', pull: { number: 12 } })
   })
 
+  test.each<[string, (world: ReturnType<typeof run>['world']) => void, object]>([
+    [
+      'its branch is gone, so the same commit is pushed again',
+      ({ branches }) => branches.delete(JOURNAL.branch),
+      { done: ['push', 'createComment', 'push', 'createPull'], phase: 'awaiting_review' },
+    ],
+    [
+      'its branch has grown, so nothing of it is published',
+      ({ branches }) => branches.set(JOURNAL.branch, 'f'.repeat(40)),
+      { done: ['push', 'createComment'], phase: 'needs_attention' },
+    ],
+    [
+      'its issue was closed, so it is not wanted any more',
+      ({ issue }) => {
+        issue.isOpen = false
+      },
+      { done: ['push', 'createComment'], phase: 'skipped' },
+    ],
+  ])('after that and a reset: %s', async (_, change, wanted) => {
+    run().world.pulls.push(pull(3, { authorId: 5 }))
+    await run().at('publishing')
+    await run().carry()
+    run().world.pulls.splice(0, 1, pull(3, { authorId: 5, state: 'closed' }))
+    change(run().world)
+    const halted = run().stored()
+    run().die()
+    await run().at('finished', (halted && reopenJournal(halted)) ?? {})
+    await run().carry()
+    expect({ done: run().world.done.slice(0, 4), phase: run().entry()?.phase }).toEqual(wanted)
+    expect(run().world.requests).toHaveLength(1)
+  })
+
   test('even that is not said when it would hold a forbidden word', async () => {
     run().world.branches.set(JOURNAL.branch, 'f'.repeat(40))
     const policy = { ...run().settings.policy, forbiddenStrings: ['overwritten'] }
