@@ -2,10 +2,11 @@
 const RANKS = [
   ['core'],
   ['sys'],
-  ['config', 'state', 'github', 'git', 'executor', 'host', 'demo'],
+  ['config', 'state', 'github', 'git', 'supervision', 'host'],
   ['worker', 'publish', 'supervisor'],
   ['engine'],
   ['app'],
+  ['doctor', 'demo'],
 ]
 
 const folder = (name) => `^daemon/${name}/`
@@ -38,9 +39,8 @@ export default {
     {
       name: 'effects-live-in-sys',
       severity: 'error',
-      comment:
-        'files, processes and timers are reached through daemon/sys (the demo server is its own process)',
-      from: { path: '^daemon/', pathNot: '^daemon/(sys|demo)/' },
+      comment: 'files, processes and timers are reached through daemon/sys',
+      from: { path: '^daemon/', pathNot: '^daemon/sys/' },
       to: {
         path: '^(node:)?(fs|fs/promises|child_process|timers|timers/promises|worker_threads)$',
       },
@@ -48,8 +48,8 @@ export default {
     {
       name: 'nothing-listens',
       severity: 'error',
-      comment: 'design §1.1: server APIs only in the embedded GitHub of the demo',
-      from: { path: '^(daemon|commands)/', pathNot: '^daemon/demo/' },
+      comment: 'server APIs belong to the embedded GitHub, which is a process of its own (I1)',
+      from: { path: '^(daemon|commands)/' },
       to: { path: '^(node:)?(http|https|http2|dgram|tls)$' },
     },
     {
@@ -57,7 +57,22 @@ export default {
       severity: 'error',
       comment: 'a command parses flags, calls one use case and renders',
       from: { path: '^commands/' },
-      to: { path: '^daemon/', pathNot: '^daemon/(app|core)/' },
+      to: { path: '^daemon/', pathNot: '^daemon/(app|doctor|demo|core)/' },
+    },
+    {
+      name: 'embedded-github-stands-alone',
+      severity: 'error',
+      comment:
+        'the service that demo and tests talk to shares only vocabulary and the system with the daemon',
+      from: { path: '^embedded-github/' },
+      to: { path: '^(daemon|commands)/', pathNot: '^daemon/(sys|core)/' },
+    },
+    {
+      name: 'embedded-github-is-reached-by-its-control-client',
+      severity: 'error',
+      comment: 'the program starts it as a process and speaks to it over HTTP',
+      from: { path: '^(daemon|commands)/' },
+      to: { path: '^embedded-github/', pathNot: '^embedded-github/control-client\\.ts$' },
     },
     {
       name: 'supervisor-is-small',

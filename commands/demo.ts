@@ -40,7 +40,7 @@ export default class Demo extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(Demo)
-    const { runDemo } = await import('../daemon/app/demo.ts')
+    const { runDemo } = await import('../daemon/demo/run-demo.ts')
     const report = await runDemo(
       buildOfThisProgram(),
       {

@@ -32,7 +32,7 @@ export default class Doctor extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(Doctor)
-    const { examine, renderDoctor } = await import('../daemon/app/doctor.ts')
+    const { examine, renderDoctor } = await import('../daemon/doctor/examine.ts')
     const isWatched = process.stderr.isTTY && !this.jsonEnabled()
     const report = await examine(
       buildOfThisProgram(),

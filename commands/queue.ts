@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args'
 import * as Flags from '@oclif/core/flags'
-import { PHASES, type Phase } from '../daemon/core/queue.ts'
+import { PHASES, type Phase } from '../daemon/core/queue-state.ts'
 import { BaseCommand } from './base-command.ts'
 
 const ISSUE = {
@@ -83,7 +83,7 @@ export class QueueReset extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { args, flags } = await this.parse(QueueReset)
-    const { changeQueueEntry } = await import('../daemon/app/queue-change.ts')
+    const { changeQueueEntry } = await import('../daemon/app/change-queue-entry.ts')
     const { report, lines } = await changeQueueEntry(
       {
         verb: 'reset',
@@ -114,7 +114,7 @@ export class QueueReprocess extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { args, flags } = await this.parse(QueueReprocess)
-    const { changeQueueEntry } = await import('../daemon/app/queue-change.ts')
+    const { changeQueueEntry } = await import('../daemon/app/change-queue-entry.ts')
     const { report, lines } = await changeQueueEntry(
       { verb: 'reprocess', issue: args.issue, dryRun: flags['dry-run'], isForced: false },
       (line) => this.note(line),

@@ -10,7 +10,7 @@ export default class Status extends BaseCommand {
 
   async run(): Promise<unknown> {
     await this.parse(Status)
-    const { readStatus, STATUS_DIAGNOSTICS } = await import('../daemon/app/status.ts')
+    const { readStatus, STATUS_DIAGNOSTICS } = await import('../daemon/app/read-status.ts')
     const status = readStatus(buildOfThisProgram())
     if (status.diagnostic !== null) {
       process.exitCode = STATUS_DIAGNOSTICS[status.diagnostic].exitCode

@@ -1,7 +1,7 @@
 // Bundles the program into dist/: one file per process, so that each starts with as little as it needs.
 //   caduceus.mjs    the launcher and router (checks node, picks the process)
 //   cli.mjs         commands        runner.mjs   one run        supervisor.cjs   the worker's keeper
-//   github.mjs      the embedded GitHub of the demo and the tests
+//   embedded-github.mjs   the GitHub that the demo and the tests talk to
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +16,7 @@ const ENTRIES = {
   caduceus: 'daemon/main.ts',
   cli: 'daemon/cli.ts',
   runner: 'daemon/runner.ts',
-  github: 'daemon/serve-github.ts',
+  'embedded-github': 'embedded-github/main.ts',
 }
 
 /** One file, not parts shared with others: every worker waits for its start. */

@@ -9,7 +9,14 @@ const CHECKS = [
   { name: 'format', argv: [bin('biome'), 'check', '.'] },
   {
     name: 'architecture',
-    argv: [bin('depcruise'), '--config', '.dependency-cruiser.mjs', 'daemon', 'commands'],
+    argv: [
+      bin('depcruise'),
+      '--config',
+      '.dependency-cruiser.mjs',
+      'daemon',
+      'commands',
+      'embedded-github',
+    ],
   },
   { name: 'dead code', argv: [bin('knip')] },
   { name: 'generated files', argv: ['node', 'scripts/generate.mjs', '--check'] },

@@ -1,6 +1,6 @@
 import { CIRCUIT_SCOPES, CIRCUIT_STATES } from '../daemon/core/circuits.ts'
 import { PUBLISH_PLANS, RUN_STAGES } from '../daemon/core/journal.ts'
-import { PHASES } from '../daemon/core/queue.ts'
+import { PHASES } from '../daemon/core/queue-state.ts'
 import { TRANSITIONS } from '../daemon/core/transitions.ts'
 
 /** docs/lifecycle.md, from the tables of daemon/core. */

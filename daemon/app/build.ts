@@ -23,7 +23,7 @@ export function buildOfThisProgram(): Build {
 /** The bundle of one of the program's processes. */
 export function bundleOf(
   build: Pick<Build, 'dist'>,
-  name: 'caduceus' | 'runner' | 'supervisor' | 'github',
+  name: 'caduceus' | 'runner' | 'supervisor' | 'embedded-github',
 ): string {
   // scripts/build.mjs says why the supervisor is no module.
   return join(build.dist, `${name}.${name === 'supervisor' ? 'cjs' : 'mjs'}`)

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/make-config.ts'
 import { resolveToken, type TokenSystem } from '../config/resolve-token.ts'
 import { isDeniedName } from '../core/denied-environment.ts'
 import { looksLikeGithubToken } from '../core/redaction.ts'

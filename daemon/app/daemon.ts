@@ -52,7 +52,7 @@ export async function runDaemon(build: Build, tell: (event: DaemonEvent) => void
   try {
     const { stateDir, pollIntervalSeconds: everySeconds } = config
     tell({ event: 'started', pid: process.pid, everySeconds, stateDir })
-    await beatUntil(leaving.signal, everySeconds, environment, tell, ticks.begin)
+    await fireUntil(leaving.signal, everySeconds, environment, tell, ticks.begin)
     tell({ event: 'stopping' })
     await ticks.end(drainMs)
     tell({ event: 'stopped' })
@@ -78,7 +78,7 @@ function takeDaemonLock(stateDir: string): KernelLock {
  * A cron expression that is due about ten times in an interval, or once a minute for a long one. Cron
  * cannot say "every 90 seconds", so beats are counted by time, and each may find that nothing is due.
  */
-export function beatOf(everySeconds: number): string {
+export function scheduleOf(everySeconds: number): string {
   const wanted = Math.max(1, Math.floor(everySeconds / BEATS))
   const divisors = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60]
   const seconds = divisors.findLast((divisor) => divisor <= wanted) ?? 1
@@ -86,7 +86,7 @@ export function beatOf(everySeconds: number): string {
 }
 
 /** Begins a tick at once and then at the interval that the configuration has by then. */
-async function beatUntil(
+async function fireUntil(
   signal: AbortSignal,
   firstSeconds: number,
   environment: Environment,
@@ -107,7 +107,7 @@ async function beatUntil(
     if (now - lastAt >= everySeconds * 1000 && begin()) lastAt = now
   }
   const start = (): ScheduledTask =>
-    schedule(beatOf(everySeconds), beat, { suppressMissedWarning: true, logger: SILENT })
+    schedule(scheduleOf(everySeconds), beat, { suppressMissedWarning: true, logger: SILENT })
   let task = start()
   beat()
   await new Promise<void>((resolve) => {

@@ -63,7 +63,7 @@ export function followRuns(
       if (journal.epoch > 1)
         once(
           `${runId} epoch ${journal.epoch}`,
-          `the next tick took the run over ${placeOf(journal)}`,
+          `the next tick took the run over ${locationOf(journal)}`,
         )
       if (journal.notBefore !== null && journal.stage !== 'settled')
         once(`${runId} until ${journal.notBefore}`, waitOf(journal, journal.notBefore))
@@ -91,7 +91,7 @@ function waitOf({ intent }: Journal, until: string): string {
 }
 
 /** Where a run stands, for people who read the stages in the documentation. */
-function placeOf({ stage, markers }: Journal): string {
+function locationOf({ stage, markers }: Journal): string {
   const done = PUBLISH_STAGES.filter((name) => markers[name] !== undefined).at(-1)
   const behind = stage === 'publishing' && done !== undefined ? `, after ${done}` : ''
   return `at stage ${stage}${behind}`

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/make-config.ts'
 import { countEffects } from '../core/effects.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RateLimit } from '../core/meta.ts'

@@ -1,12 +1,12 @@
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/make-config.ts'
 import { type CircuitPolicy, heldBackUntil } from '../core/circuits.ts'
 import { describeFault, fault } from '../core/fault.ts'
 import { formatIssue, issueId, repositoryOf, requireIssueKey } from '../core/issue-key.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
 import type { Claims, Clock, Journals, Store } from '../core/ports.ts'
-import { PHASES, type Phase, type QueueEntry, type QueueState } from '../core/queue.ts'
+import { PHASES, type Phase, type QueueEntry, type QueueState } from '../core/queue-state.ts'
 import { nextStepOf } from '../core/resume.ts'
-import { judgeGate, LONGEST_WAIT_MS } from '../core/scheduling.ts'
+import { evaluateGate, LONGEST_WAIT_MS } from '../core/scheduling.ts'
 import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import { openClaims } from '../state/claims.ts'
 import { openJournals } from '../state/journals.ts'
@@ -101,7 +101,7 @@ const ORDER = [
 
 /** `queue list`. Reads, and changes nothing. Faults: config/*, state/*. */
 export function listQueue(phase: Phase | null): QueueList {
-  const look = lookAtQueue()
+  const look = inspectQueue()
   const shown = Object.values(look.queue.entries)
     .filter((entry) => phase === null || entry.phase === phase)
     .map((entry) => showEntry(look, entry))
@@ -109,7 +109,7 @@ export function listQueue(phase: Phase | null): QueueList {
 }
 
 /** Everything a report is made from, read once. */
-type Look = Readonly<{
+type QueueFacts = Readonly<{
   parts: QueueParts
   now: number
   queue: QueueState
@@ -120,13 +120,13 @@ type Look = Readonly<{
   policy: CircuitPolicy
 }>
 
-function lookAtQueue(): Look {
+function inspectQueue(): QueueFacts {
   const { config } = loadProgramConfig(readEnvironment())
   const parts = openQueue(config, false)
   const now = parts.clock.now()
   const { circuits: policy, pollIntervalMs } = tickSettingsOf(config)
   const queue = parts.store.readQueue()
-  const { limitedUntil } = judgeGate(parts.store.readMeta(), now, pollIntervalMs, true)
+  const { limitedUntil } = evaluateGate(parts.store.readMeta(), now, pollIntervalMs, true)
   const atWork = Object.values(queue.entries).filter(({ phase }) => PHASES[phase].slot)
   return { parts, now, queue, atWork, limitedUntil, policy }
 }
@@ -148,7 +148,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : 1
 }
 
-function showEntry(look: Look, entry: QueueEntry): ShownEntry {
+function showEntry(look: QueueFacts, entry: QueueEntry): ShownEntry {
   return {
     issue: formatIssue(entry.key),
     phase: entry.phase,
@@ -169,7 +169,7 @@ function showEntry(look: Look, entry: QueueEntry): ShownEntry {
 }
 
 /** The longest of what an entry waits for, as dispatch judges it; null = it may start. */
-function waitOf(look: Look, entry: QueueEntry): Wait | null {
+function waitOf(look: QueueFacts, entry: QueueEntry): Wait | null {
   const { queue, atWork, now, limitedUntil, policy } = look
   const own = plausibleWait(entry.nextAttemptAt, now, LONGEST_WAIT_MS)
   const isLimit = entry.lastError?.code === 'github/rate-limited'
@@ -227,7 +227,7 @@ export type QueueShow = ShownEntry & Readonly<{ last_run: ShownRun | null }>
 /** `queue show`. Reads, and changes nothing. Faults: usage/invalid, queue/unknown, config/*, state/*. */
 export function showIssue(issue: string): QueueShow {
   const key = requireIssueKey(issue, 'queue show')
-  const look = lookAtQueue()
+  const look = inspectQueue()
   const entry = look.queue.entries[issueId(key)]
   if (entry === undefined) throw fault('queue/unknown', { issue: formatIssue(key) })
   return { ...showEntry(look, entry), last_run: showRun(look.parts, entry) }

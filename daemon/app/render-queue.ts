@@ -1,5 +1,5 @@
 import { RUN_STAGES } from '../core/journal.ts'
-import { PHASES } from '../core/queue.ts'
+import { PHASES } from '../core/queue-state.ts'
 import type { QueueList, QueueShow, ShownEntry, ShownRun } from './queue-report.ts'
 
 const NONE = '-'

@@ -1,4 +1,4 @@
-import type { Status, StatusReport } from './status.ts'
+import type { Status, StatusReport } from './read-status.ts'
 
 const NONE = '-'
 

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/make-config.ts'
 import { countEffects } from '../core/effects.ts'
 import { describeFault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import { TICK_OUTCOMES, type TickOutcome } from '../core/meta.ts'
 import type { Store } from '../core/ports.ts'
-import type { QueueEntry } from '../core/queue.ts'
+import type { QueueEntry } from '../core/queue-state.ts'
 import { nextStepOf } from '../core/resume.ts'
 import { makeRunId } from '../core/run-id.ts'
 import { type TickReport, tick } from '../engine/tick.ts'
-import { requestCancel } from '../executor/run-files.ts'
+import { openGarbage } from '../state/garbage.ts'
 import type { StateLayout } from '../state/layout.ts'
-import { openLeftovers } from '../state/leftovers.ts'
+import { requestCancel } from '../supervision/control-run.ts'
 import { systemClock } from '../sys/clock.ts'
 import { closeLeakedDescriptors } from '../sys/drain-descriptor.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
@@ -96,7 +96,7 @@ export async function runTick(build: Build, options: RunOptions): Promise<RunRep
     ? onceEach(report.problems.map(({ thrown }) => describeFault(thrown)))
     : []
   for (const line of problems) options.tell(line)
-  const attention = await tellAttention(ports.store, ports.layout, options.tell)
+  const attention = await printAttention(ports.store, ports.layout, options.tell)
   return {
     outcome: leaving.signal.aborted ? 'cancelled' : report.outcome,
     attention,
@@ -134,13 +134,13 @@ async function tickUnderLock(
     return await tick(
       {
         ...ports,
-        leftovers: countEffects('leftovers', openLeftovers(config.stateDir), announceEffect),
+        garbage: countEffects('garbage', openGarbage(config.stateDir), announceEffect),
         settings: tickSettingsOf(config),
         build: build.dist,
         deadlineAt,
         signal,
         newRunId: () => makeRunId(ports.clock.now(), randomBytes(10)),
-        endLeftovers: (runner) => {
+        endOrphans: (runner) => {
           killOwned(runner)
         },
         endOwner: (key, owner) => endLockHolder(ports.clock, ports.layout.claim(key), owner),
@@ -167,7 +167,7 @@ async function tickUnderLock(
  * is told once (design §11), whatever the clock does meanwhile. Noted as told only then: whoever dies in
  * between leaves it to the next tick to tell it again. Faults: state/*.
  */
-export async function tellAttention(
+export async function printAttention(
   store: Store,
   layout: StateLayout,
   tell: (line: string) => void,

@@ -1,10 +1,10 @@
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/make-config.ts'
 import type { CircuitPolicy } from '../core/circuits.ts'
 import { fault } from '../core/fault.ts'
 import type { RetentionPolicy } from '../core/retention.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
 import type { RunSettings, TickSettings } from '../engine/tick-ports.ts'
-import type { PublishPolicy } from '../publish/judge-tree.ts'
+import type { PublishPolicy } from '../publish/validate-tree.ts'
 
 /** On top of what a step waits for: a busy machine. */
 const STEP_SLACK_MS = 120_000

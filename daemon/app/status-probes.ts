@@ -1,7 +1,7 @@
 import { isFault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { QueueEntry } from '../core/queue.ts'
+import type { QueueEntry } from '../core/queue-state.ts'
 import { resolveWorkerCommand } from '../engine/resolve-worker-command.ts'
 import { openClaims } from '../state/claims.ts'
 import { openJournals } from '../state/journals.ts'

@@ -24,7 +24,7 @@ type Parts = Readonly<{ clock: Clock; layout: StateLayout }>
  */
 export async function takeTickLock(parts: Parts): Promise<KernelLock | null> {
   const { clock, layout } = parts
-  const lock = tryLock(layout.tickLock) ?? (await takeFromWedged(parts))
+  const lock = tryLock(layout.tickLock) ?? (await takeFromHung(parts))
   lock?.writeNote(noteOf(clock.now()))
   return lock
 }
@@ -41,7 +41,7 @@ export async function waitForTickLock(parts: Parts): Promise<KernelLock> {
   return lock
 }
 
-async function takeFromWedged({ clock, layout }: Parts): Promise<KernelLock | null> {
+async function takeFromHung({ clock, layout }: Parts): Promise<KernelLock | null> {
   const note = readNote(layout.tickLock)
   if (note === null || !isOver(note.until, clock.now())) return null
   // Somebody who has just taken the lock has not written its own note yet.

@@ -3,32 +3,32 @@ import { LIMITS } from '../core/limits.ts'
 import { fromTimestamp, plausibleWait } from '../core/timestamp.ts'
 import type { Ports } from './open-ports.ts'
 
-const LOOK_MS = 200
+const PROBE_INTERVAL_MS = 200
 const LONGEST_PAUSE_MS = 10_000
 
 /**
  * Waits until every given run has settled. A run whose runner left before that (it waits for a settle
  * time, or its runner died) is taken over by another look of the tick when it is due.
  * The runs go on without us when the signal aborts.
- * @param lookAgain one more tick, under the tick lock; returns the runs it took up
+ * @param probeAgain one more tick, under the tick lock; returns the runs it took up
  * Faults: state/*.
  */
 export async function waitForRuns(
   ports: Pick<Ports, 'clock' | 'journals' | 'claims' | 'store'>,
   runIds: readonly string[],
-  lookAgain: () => Promise<readonly string[]>,
+  probeAgain: () => Promise<readonly string[]>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = ports
   const waited = new Set(runIds)
-  let pauseMs = LOOK_MS
+  let pauseMs = PROBE_INTERVAL_MS
   while (!signal.aborted) {
     const open = [...waited].filter((runId) => !isSettled(ports, runId))
     if (open.length === 0) return
     const isForsakenAny = open.some((runId) => isForsaken(ports, runId))
     // A look that does not help is not repeated at once.
-    pauseMs = isForsakenAny ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : LOOK_MS
-    if (isForsakenAny) for (const runId of await lookAgain()) waited.add(runId)
+    pauseMs = isForsakenAny ? Math.min(pauseMs * 2, LONGEST_PAUSE_MS) : PROBE_INTERVAL_MS
+    if (isForsakenAny) for (const runId of await probeAgain()) waited.add(runId)
     await clock.sleep(pauseMs, signal)
   }
 }

@@ -8,7 +8,7 @@ import {
 } from '../core/schema-error.ts'
 import { type Problem, showFound } from './problem.ts'
 import { CONFIG_SCHEMA, type ConfigFile } from './schema.ts'
-import { judgeUnknownKey } from './unknown-keys.ts'
+import { classifyUnknownKey } from './unknown-keys.ts'
 import { validateConfigFile } from './validate-config.generated.js'
 
 type CheckedDocument = Readonly<{
@@ -50,7 +50,7 @@ function explain(document: Mapping, error: SchemaError): Finding {
   const location = locationOf(error)
   const extra = error.params['additionalProperty']
   if (error.keyword === 'additionalProperties' && typeof extra === 'string') {
-    return judgeUnknownKey(location, extra, keysAt(location))
+    return classifyUnknownKey(location, extra, keysAt(location))
   }
   const [key = ''] = location
   const found = valueAt(document, location)

@@ -7,7 +7,7 @@ import { describeThrown, fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { homeDirectory } from '../sys/environment.ts'
 import type { FileStatus } from '../sys/files.ts'
-import type { Place } from './resolve-path.ts'
+import type { ConfigContext } from './resolve-path.ts'
 import { CONFIG_KEYS } from './schema.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -15,7 +15,11 @@ type Environment = Readonly<Record<string, string>>
 /** Where the configuration was found; `section` is null when the whole file is the configuration. */
 export type ConfigSource = Readonly<{ path: string; section: 'caduceus' | null }>
 
-export type FoundSource = Readonly<{ source: ConfigSource; place: Place; document: unknown }>
+export type FoundSource = Readonly<{
+  source: ConfigSource
+  place: ConfigContext
+  document: unknown
+}>
 
 const SECTION = 'caduceus'
 
@@ -48,11 +52,11 @@ export function findSource(files: ConfigFiles, env: Environment): FoundSource {
   if (named !== undefined) return at(requireFile(files, namedPath(named, home)))
 
   const hermesPath = hermesHome === null ? null : join(hermesHome, 'config.yaml')
-  const ofHermes = hermesPath === null ? null : lookInto(files, hermesPath, 'of-hermes')
+  const ofHermes = hermesPath === null ? null : inspectSource(files, hermesPath, 'of-hermes')
   if (ofHermes?.kind === 'found') return at(ofHermes)
 
   const ownPath = home === null ? null : join(home, '.config', 'caduceus', 'config.yaml')
-  if (ownPath !== null && lookInto(files, ownPath, 'own').kind !== 'absent') {
+  if (ownPath !== null && inspectSource(files, ownPath, 'own').kind !== 'absent') {
     return at(requireFile(files, ownPath))
   }
 
@@ -84,19 +88,19 @@ function namedPath(value: string, home: string | null): string {
   return value.startsWith('~/') && home !== null ? join(home, value.slice(2)) : resolve(value)
 }
 
-type Look =
+type Inspection =
   | Readonly<{ kind: 'found'; source: ConfigSource; document: unknown }>
   | Readonly<{ kind: 'absent' | 'no-section' }>
 
 function requireFile(files: ConfigFiles, path: string): Omit<FoundSource, 'place'> {
-  const look = lookInto(files, path, 'own')
+  const look = inspectSource(files, path, 'own')
   if (look.kind === 'found') return look
   if (look.kind === 'no-section') throw noSection(path)
   throw fault('config/unreadable', { path, reason: 'there is no such file' })
 }
 
 /** A file of our own is the configuration unless it has Hermes's shape; one of Hermes only if it has ours. */
-function lookInto(files: ConfigFiles, path: string, owner: 'own' | 'of-hermes'): Look {
+function inspectSource(files: ConfigFiles, path: string, owner: 'own' | 'of-hermes'): Inspection {
   const document = readYaml(files, path)
   if (document === null) return { kind: 'absent' }
   const keys = topLevelKeys(document)

@@ -1,11 +1,11 @@
 import { describeThrown, type Fault, fault, isFault } from '../core/fault.ts'
 import { redact } from '../core/redaction.ts'
 import { checkDocument } from './check-document.ts'
-import { type Config, isDryRunOverridden, makeConfig } from './config.ts'
 import { type ConfigFiles, type ConfigSource, type FoundSource, findSource } from './find-source.ts'
+import { type Config, isDryRunOverridden, makeConfig } from './make-config.ts'
 import { describeProblem, type Problem } from './problem.ts'
 import { readToken } from './resolve-token.ts'
-import { ADVICE, RULES, type RuleContext, type Seen } from './rules.ts'
+import { ADVICE, RULES, type RuleContext, type RuleFacts } from './rules.ts'
 import { CONFIG_KEYS, type ConfigFile } from './schema.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -105,7 +105,7 @@ function look(
   config: Config,
   file: ConfigFile,
 ): RuleContext {
-  const see = (path: string): Seen => {
+  const see = (path: string): RuleFacts => {
     try {
       return files.fileStatus(path)
     } catch (error) {

@@ -5,7 +5,7 @@ import { type Parsed, type Problem, showFound } from './problem.ts'
 import type { ConfigFile, ConfigKey } from './schema.ts'
 
 /** What paths and defaults depend on. */
-export type Place = Readonly<{
+export type ConfigContext = Readonly<{
   /** Null when HOME is not set to an absolute path. */
   home: string | null
   /** Null when not under Hermes. */
@@ -32,7 +32,7 @@ export const DERIVED_DEFAULTS = {
 } as const satisfies Partial<Record<ConfigKey, string>>
 
 /** All paths, with what is wrong about any of them. */
-export function resolveLocations(file: ConfigFile, place: Place): Parsed<Locations> {
+export function resolveLocations(file: ConfigFile, place: ConfigContext): Parsed<Locations> {
   const stateDir = resolvePath('state_dir', file.state_dir ?? defaultStateDir(place), place)
   const workdirBase = resolvePath('workdir_base', file.workdir_base, place)
   const inStateDir = (key: ConfigKey, text: string | undefined, name: string): Parsed<string> =>
@@ -53,7 +53,7 @@ export function resolveLocations(file: ConfigFile, place: Place): Parsed<Locatio
 }
 
 /** A leading `~` or `~/` is the home folder; elsewhere a tilde is a character like any other (R§2.5). */
-function resolvePath(key: ConfigKey, text: string, place: Place): Parsed<string> {
+function resolvePath(key: ConfigKey, text: string, place: ConfigContext): Parsed<string> {
   const problem = (wanted: string, fix: string): Parsed<string> => {
     const problems: readonly Problem[] = [{ path: key, found: showFound(key, text), wanted, fix }]
     return { value: text, problems }
@@ -74,7 +74,7 @@ function resolvePath(key: ConfigKey, text: string, place: Place): Parsed<string>
   return { value: join(place.home, text.slice(1)), problems: [] }
 }
 
-function defaultStateDir(place: Place): string {
+function defaultStateDir(place: ConfigContext): string {
   return place.hermesHome === null
     ? join('~', '.hermes', 'caduceus-state')
     : join(place.hermesHome, 'caduceus-state')
@@ -92,7 +92,7 @@ const PLUGIN_ROOT = '${plugin_root}'
  */
 export function parseWorkerCommand(
   command: ConfigFile['worker_command'],
-  place: Place,
+  place: ConfigContext,
 ): Parsed<Argv> {
   if (command === undefined) return defaultCommand(place)
   const [program = '', ...rest] = typeof command === 'string' ? [command] : command
@@ -105,7 +105,7 @@ export function parseWorkerCommand(
   return { value: [program, ...rest.map((argument) => expand(argument, place))], problems }
 }
 
-function defaultCommand(place: Place): Parsed<Argv> {
+function defaultCommand(place: ConfigContext): Parsed<Argv> {
   if (place.hermesHome !== null) {
     return { value: [join(place.hermesHome, 'caduceus', 'worker-bridge.py')], problems: [] }
   }
@@ -131,7 +131,7 @@ function checkProgram(path: string, program: string): readonly Problem[] {
   return checkCharacters(path, program)
 }
 
-function checkArgument(path: string, argument: string, place: Place): readonly Problem[] {
+function checkArgument(path: string, argument: string, place: ConfigContext): readonly Problem[] {
   const problem = problemAt(path, argument)
   if (argument.includes(PLUGIN_ROOT) && place.hermesHome === null) {
     return [problem(`no ${PLUGIN_ROOT}; there is none without Hermes`, 'Write the whole path.')]
@@ -154,7 +154,7 @@ function problemAt(path: string, text: string): (wanted: string, fix: string) =>
   return (wanted, fix) => ({ path, found: showFound(COMMAND_KEY, text), wanted, fix })
 }
 
-function expand(argument: string, place: Place): string {
+function expand(argument: string, place: ConfigContext): string {
   if (place.hermesHome === null) return argument
   return argument.replaceAll(PLUGIN_ROOT, () => join(place.hermesHome ?? '', 'plugins', 'caduceus'))
 }

@@ -1,6 +1,6 @@
 import { fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { Config } from './config.ts'
+import type { Config } from './make-config.ts'
 
 type Environment = Readonly<Record<string, string>>
 

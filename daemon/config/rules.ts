@@ -4,20 +4,20 @@
 import { isDeniedName, mayExposeDenied } from '../core/denied-environment.ts'
 import { isSameLabel } from '../core/labels.ts'
 import type { FileStatus } from '../sys/files.ts'
-import type { Config } from './config.ts'
+import type { Config } from './make-config.ts'
 import { NOT_SHOWN, type Problem, showFound } from './problem.ts'
 import { readToken } from './resolve-token.ts'
 import type { ConfigFile, ConfigKey } from './schema.ts'
 
 /** What lies at a path: nothing (null), something, or something that cannot be looked at. */
-export type Seen = FileStatus | null | Readonly<{ kind: 'unreadable'; reason: string }>
+export type RuleFacts = FileStatus | null | Readonly<{ kind: 'unreadable'; reason: string }>
 
 export type RuleContext = Readonly<{
   file: ConfigFile
-  stateDir: Seen
-  repoStorageRoot: Seen
+  stateDir: RuleFacts
+  repoStorageRoot: RuleFacts
   /** The configuration file, links followed. */
-  configFile: Seen
+  configFile: RuleFacts
 }>
 
 type Rule = (config: Config, context: RuleContext) => readonly Problem[]
@@ -220,7 +220,7 @@ function each(
 function lies(
   key: ConfigKey,
   path: string,
-  seen: NonNullable<Seen>,
+  seen: NonNullable<RuleFacts>,
   wanted: string,
   fix: string,
 ): Problem {

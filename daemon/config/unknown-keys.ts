@@ -34,7 +34,7 @@ type UnknownKey = Readonly<{ severity: 'error' | 'warning'; problem: Problem }>
  * @param parent where the key stands; empty for the top level
  * @param known the keys there are in that place
  */
-export function judgeUnknownKey(
+export function classifyUnknownKey(
   parent: readonly string[],
   key: string,
   known: readonly string[],

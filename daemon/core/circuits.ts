@@ -2,7 +2,7 @@ import type { FaultDetails } from './fault.ts'
 import { FAULTS, type FaultCode } from './fault-catalogue.ts'
 import type { FaultSpec } from './fault-classes.ts'
 import { type IssueKey, repositoryId, repositoryOf } from './issue-key.ts'
-import type { Circuit, Circuits, QueueEntry, RecordedError } from './queue.ts'
+import type { Circuit, Circuits, QueueEntry, RecordedError } from './queue-state.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
 
 // Circuits keep paid work from being started into surroundings that are known to fail (design §6, R§4.8
@@ -102,7 +102,7 @@ export function afterRunEnd(
   if (error !== undefined && scopeOf(error) !== null) {
     return afterFailure(circuits, key, error, now, policy)
   }
-  if (NEUTRAL.has(event.on) || isTroubleAround(error)) return circuits
+  if (NEUTRAL.has(event.on) || isEnvironmentFailure(error)) return circuits
   const closed = [circuitId('repository', key), circuitId('provider', key)]
   const kept = Object.entries(circuits).filter(
     ([id, { until }]) => !closed.includes(id) && now - fromTimestamp(until) < FORGOTTEN_MS,
@@ -111,7 +111,7 @@ export function afterRunEnd(
 }
 
 /** A run that such a fault blocked in the end has not shown that its surroundings work. */
-function isTroubleAround(error: RecordedError | undefined): boolean {
+function isEnvironmentFailure(error: RecordedError | undefined): boolean {
   const faults: Readonly<Record<string, FaultSpec | undefined>> = FAULTS
   return error !== undefined && faults[error.code]?.class === 'infrastructure'
 }
@@ -119,7 +119,7 @@ function isTroubleAround(error: RecordedError | undefined): boolean {
 const FORGOTTEN_MS = 24 * 3_600_000
 
 /** Until when a circuit keeps runs back (milliseconds; null = it does not), and its state for people. */
-export function judgeCircuit(
+export function evaluateCircuit(
   circuit: Circuit | undefined,
   now: number,
   policy: CircuitPolicy,
@@ -149,7 +149,7 @@ export function heldBackUntil(
     const id = circuitId(scope, key)
     const circuit = circuits[id]
     if (circuit === undefined) return []
-    const { state, until } = judgeCircuit(circuit, now, policy)
+    const { state, until } = evaluateCircuit(circuit, now, policy)
     if (until !== null) return [until]
     const isTried = atWork.some(
       // With a time ahead of now the clock was set back; then any run at work is the one that tries.

@@ -1,18 +1,18 @@
 import type { SupervisionEnd } from './executor.ts'
 import type { FaultDetails } from './fault.ts'
 import type { FaultCode } from './fault-catalogue.ts'
-import type { EndReason, ExitReport } from './supervisor-files.ts'
+import type { EndReason, ExitReport } from './supervision-files.ts'
 
 /** What the end of a worker means for its run, before its result is looked at (design §6). */
-export type EndVerdict =
-  | JudgedEnd
+export type EndClass =
+  | KnownEnd
   /** Processes may be left: what the end means counts once there are none any more (P§1, P§4). */
-  | Readonly<{ kind: 'unswept'; onceClear: JudgedEnd }>
+  | Readonly<{ kind: 'unreaped'; onceReaped: KnownEnd }>
   /** The supervisor has to be killed first (P§1). */
   | Readonly<{ kind: 'overdue' }>
   | Readonly<{ kind: 'unwatched' }>
 
-export type JudgedEnd =
+export type KnownEnd =
   /** The strictly read result decides between success and failure. */
   | Readonly<{ kind: 'read-result' }>
   /** We were not there: after a sweep, a valid success result counts; anything else is the fault. */
@@ -52,22 +52,22 @@ const SPAWN_FAULTS: Readonly<Record<string, FaultCode>> = {
   EACCES: 'worker/command-not-executable',
 }
 
-type Verdict = (report: ExitReport, facts: EndFacts) => JudgedEnd
+type EndClassOf = (report: ExitReport, facts: EndFacts) => KnownEnd
 
-const failed = (code: FaultCode, details: FaultDetails): JudgedEnd => ({
+const failed = (code: FaultCode, details: FaultDetails): KnownEnd => ({
   kind: 'failed',
   code,
   details,
 })
 
-const unknownExit = (reason: string): JudgedEnd => ({
+const unknownExit = (reason: string): KnownEnd => ({
   kind: 'unknown-exit',
   code: 'worker/interrupted',
   details: { reason },
 })
 
 const VERDICTS = {
-  exited: verdictOfExit,
+  exited: classOfExit,
   'completion-grace': () => ({ kind: 'read-result' }),
   cancelled: () => ({ kind: 'cancelled' }),
   deadline: (_, facts) =>
@@ -89,17 +89,17 @@ const VERDICTS = {
       reason: report.detail,
     }),
   'supervisor-failed': (report) => failed('worker/supervisor-failed', { reason: report.detail }),
-} as const satisfies Record<EndReason, Verdict>
+} as const satisfies Record<EndReason, EndClassOf>
 
 /** Pure: the verdict on an end. Processes left over outrank everything: the tree may still change. */
-export function classifyEnd(end: SupervisionEnd, facts: EndFacts): EndVerdict {
+export function classifyEnd(end: SupervisionEnd, facts: EndFacts): EndClass {
   if (end.kind === 'overdue' || end.kind === 'unwatched') return { kind: end.kind }
-  if (end.kind === 'vanished') return { kind: 'unswept', onceClear: verdictOfVanished(end) }
-  const verdict = verdictOfReport(end.report, facts)
-  return end.report.unkillable.length === 0 ? verdict : { kind: 'unswept', onceClear: verdict }
+  if (end.kind === 'vanished') return { kind: 'unreaped', onceReaped: classOfVanished(end) }
+  const endClass = classOfReport(end.report, facts)
+  return end.report.unkillable.length === 0 ? endClass : { kind: 'unreaped', onceReaped: endClass }
 }
 
-function verdictOfVanished({ launched, workerStarted }: Vanished): JudgedEnd {
+function classOfVanished({ launched, workerStarted }: Vanished): KnownEnd {
   if (workerStarted) return unknownExit('its supervisor vanished')
   if (launched) return { kind: 'not-started' }
   return failed('worker/interrupted', { reason: 'before its worker was launched' })
@@ -107,13 +107,13 @@ function verdictOfVanished({ launched, workerStarted }: Vanished): JudgedEnd {
 
 type Vanished = Extract<SupervisionEnd, { kind: 'vanished' }>
 
-function verdictOfReport(report: ExitReport, facts: EndFacts): JudgedEnd {
-  const verdict: Verdict = VERDICTS[report.reason]
-  return verdict(report, facts)
+function classOfReport(report: ExitReport, facts: EndFacts): KnownEnd {
+  const endClass: EndClassOf = VERDICTS[report.reason]
+  return endClass(report, facts)
 }
 
 /** Success needs exit 0 and a valid result; a signal from elsewhere is an interruption (design §6). */
-function verdictOfExit(report: ExitReport, facts: EndFacts): JudgedEnd {
+function classOfExit(report: ExitReport, facts: EndFacts): KnownEnd {
   if (report.exitCode === 0) return { kind: 'read-result' }
   if (report.signal !== null && !OWN_SIGNALS.includes(report.signal)) {
     return failed('worker/interrupted', { reason: `the worker received ${report.signal}` })

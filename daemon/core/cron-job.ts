@@ -28,15 +28,15 @@ export type CronJob = Readonly<{
 }>
 
 /** The job as it should be. */
-export type WantedJob = Readonly<{ everyMinutes: number }>
+export type DesiredJob = Readonly<{ everyMinutes: number }>
 
 /** The host counts in whole minutes (H§5.3), so a part of one becomes a whole one. */
-export function wantedJob(pollIntervalSeconds: number): WantedJob {
+export function desiredJob(pollIntervalSeconds: number): DesiredJob {
   return { everyMinutes: Math.max(1, Math.ceil(pollIntervalSeconds / 60)) }
 }
 
 /** The schedule in the host's words; without "every" it would mean once (H§5.3). */
-export function scheduleText(wanted: WantedJob): string {
+export function scheduleText(wanted: DesiredJob): string {
   return `every ${wanted.everyMinutes}m`
 }
 
@@ -52,7 +52,7 @@ export function hasOurName(job: Pick<CronJob, 'name'>): boolean {
 
 /** What a job of ours has otherwise than it should. */
 const DIFFERENCES = {
-  schedule: (job: CronJob, wanted: WantedJob) => job.everyMinutes !== wanted.everyMinutes,
+  schedule: (job: CronJob, wanted: DesiredJob) => job.everyMinutes !== wanted.everyMinutes,
   script: (job: CronJob) => job.script !== SCRIPT_NAME,
   no_agent: (job: CronJob) => !job.noAgent,
 } as const
@@ -87,7 +87,7 @@ export type InstallPlan = Readonly<{
 }>
 
 /** What makes the host's jobs hold exactly the wanted one of ours; never touches what is not ours. */
-export function planInstall(wanted: WantedJob, jobs: readonly CronJob[]): InstallPlan {
+export function planInstall(wanted: DesiredJob, jobs: readonly CronJob[]): InstallPlan {
   const ours = jobs.filter(isOurJob)
   const namesakes = jobs.filter((job) => !isOurJob(job) && hasOurName(job))
   const [only] = ours
@@ -97,19 +97,19 @@ export function planInstall(wanted: WantedJob, jobs: readonly CronJob[]): Instal
   return { kind, jobs: kind === 'refuse-namesake' ? namesakes : ours, differences }
 }
 
-function differencesOf(job: CronJob, wanted: WantedJob): readonly Difference[] {
+function differencesOf(job: CronJob, wanted: DesiredJob): readonly Difference[] {
   const names = Object.keys(DIFFERENCES) as Difference[]
   return names.filter((name) => DIFFERENCES[name](job, wanted))
 }
 
 /** Arguments of `hermes` that make the job. Without `--deliver` a chat might be taken (H§5.5). */
-export function createArguments(wanted: WantedJob): readonly string[] {
+export function createArguments(wanted: DesiredJob): readonly string[] {
   const target = ['--name', JOB_NAME, '--script', SCRIPT_NAME, '--no-agent', '--deliver', 'local']
   return ['cron', 'create', scheduleText(wanted), ...target]
 }
 
 /** Arguments that put a job of ours right; id, history, pause, name and deliver stay (H§5.2). */
-export function editArguments(id: string, wanted: WantedJob): readonly string[] {
+export function editArguments(id: string, wanted: DesiredJob): readonly string[] {
   const target = ['--schedule', scheduleText(wanted), '--script', SCRIPT_NAME, '--no-agent']
   return ['cron', 'edit', id, ...target]
 }

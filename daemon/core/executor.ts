@@ -1,4 +1,4 @@
-import type { ExitReport } from './supervisor-files.ts'
+import type { ExitReport } from './supervision-files.ts'
 
 /** What it takes to find a supervised run again: the same for its runner and for an adopter. */
 export type SupervisedRun = Readonly<{
@@ -45,7 +45,7 @@ export type SupervisionEnd =
   | Readonly<{ kind: 'unwatched' }>
 
 /** Whether every process of a run is gone. */
-export type SweepOutcome =
+export type ReapOutcome =
   | Readonly<{ kind: 'clear'; killed: number }>
   | Readonly<{ kind: 'unkillable'; pids: readonly number[] }>
 
@@ -66,5 +66,5 @@ export type Executor = {
   /** Kills an overdue supervisor (P§1); false = it still holds its lock. */
   killSupervisor(run: SupervisedRun): Promise<boolean>
   /** After a vanished supervisor: ends what it has left, until nothing holds the tree (P§1). */
-  sweep(run: SupervisedRun): Promise<SweepOutcome>
+  reap(run: SupervisedRun): Promise<ReapOutcome>
 }

@@ -64,7 +64,10 @@ export const LIMITS = {
   secondaryLimitMs: 60_000,
   /** Processes that waited for the same limit start again spread over this. */
   rateLimitSpreadMs: 5_000,
-  sweepMs: 3_600_000,
+  /** Between two polls that list both labels whole. */
+  fullPollMs: 3_600_000,
+  /** Between two collections of what nothing names any more. */
+  collectMs: 3_600_000,
   pollOverlapMs: 120_000,
   ghTokenMs: 10_000,
   /** Counts (design §6). */

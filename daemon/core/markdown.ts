@@ -28,13 +28,13 @@ const UNCERTAIN = /<[A-Za-z!/?]|\$\$|\r(?!\n)|^[ \t>*+\-0-9.)\uFEFF]+(?:`{3}|~{3
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})/
 
 /** Whether a fence that follows this Markdown certainly begins code; raw HTML, for one, could swallow it. */
-export function keepsFences(markdown: string): boolean {
+export function retainsFences(markdown: string): boolean {
   return !UNCERTAIN.test(markdown)
 }
 
 /** Markdown with mentions and closing words made inert outside code. */
 export function neutralizeMarkdown(markdown: string): string {
-  if (!keepsFences(markdown)) return neutralizeProse(markdown)
+  if (!retainsFences(markdown)) return neutralizeProse(markdown)
   const blocks = splitBlocks(markdown.split('\n')).map(piecesOf)
   const pieces = blocks.flatMap((block, at) => (at === 0 ? block : [LINE_END, ...block]))
   return joinProse(pieces)

@@ -1,5 +1,5 @@
 import { LIMITS } from './limits.ts'
-import type { RecordedError } from './queue.ts'
+import type { RecordedError } from './queue-state.ts'
 import { fromTimestamp, type Timestamp } from './timestamp.ts'
 
 /** How a tick ended. */
@@ -17,7 +17,7 @@ export const TICK_OUTCOMES = {
 export type TickOutcome = keyof typeof TICK_OUTCOMES
 
 /** What is remembered about polling one repository. */
-export type RepositoryMemory = Readonly<{
+export type RepositoryState = Readonly<{
   /**
    * GitHub's clock at the last complete poll by both labels. Polls in between ask only for changes
    * since then, by an address that stays the same and so costs nothing while nothing changes.
@@ -57,7 +57,7 @@ export type Meta = Readonly<{
   lastError: RecordedError | null
   /** Entries in need of attention that were told about, each by its `updatedAt` then (design §11). */
   attentionTold: Readonly<Record<string, Timestamp>>
-  repositories: Readonly<Record<string, RepositoryMemory>>
+  repositories: Readonly<Record<string, RepositoryState>>
   diagnostics: readonly Diagnostic[]
 }>
 

@@ -3,7 +3,7 @@
 import type { IssueKey, RepositoryName } from './issue-key.ts'
 import type { CapturedRemote, Journal, RunRemote } from './journal.ts'
 import type { Meta } from './meta.ts'
-import type { QueueState } from './queue.ts'
+import type { QueueState } from './queue-state.ts'
 
 /** Wall clock and waiting. Milliseconds since the epoch; injectable, so no other code reads the time. */
 export type Clock = {

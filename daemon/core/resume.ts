@@ -1,6 +1,6 @@
 import { formatIssue } from './issue-key.ts'
 import type { Journal } from './journal.ts'
-import type { QueueEntry } from './queue.ts'
+import type { QueueEntry } from './queue-state.ts'
 
 // What a human may do with work that came to a halt: let the paid work go on, or begin anew.
 

@@ -1,6 +1,6 @@
 import type { RepositoryName } from './issue-key.ts'
 import type { Journal } from './journal.ts'
-import { PHASES, type QueueEntry } from './queue.ts'
+import { PHASES, type QueueEntry } from './queue-state.ts'
 import { resumableStage } from './resume.ts'
 import { fromTimestamp } from './timestamp.ts'
 
@@ -17,7 +17,7 @@ export type RetentionPolicy = Readonly<{
 }>
 
 /** What may be left over under the state directory. */
-export const LEFTOVER_KINDS = {
+export const GARBAGE_KINDS = {
   temporary: { meaning: 'a file in the making that its writer did not finish' },
   tree: { meaning: 'the checkout of a run' },
   run: { meaning: 'the files of a run: journal, transcript, result, report' },
@@ -25,11 +25,11 @@ export const LEFTOVER_KINDS = {
   folder: { meaning: 'an empty folder in which trees lay' },
 } as const satisfies Record<string, { meaning: string }>
 
-export type LeftoverKind = keyof typeof LEFTOVER_KINDS
+export type GarbageKind = keyof typeof GARBAGE_KINDS
 
 /** One thing that lies there, as its folder shows it. */
-export type Leftover = Readonly<{
-  kind: LeftoverKind
+export type GarbageItem = Readonly<{
+  kind: GarbageKind
   path: string
   runId: string | null
   repository: RepositoryName | null
@@ -42,13 +42,13 @@ export type Leftover = Readonly<{
 }>
 
 /** Finds and removes what is left over. Nothing outside the state directory, no link is followed. */
-export type Leftovers = {
+export type Garbage = {
   /** Oldest run first. Faults: sys/io. */
-  list(kind: LeftoverKind): readonly Leftover[]
+  list(kind: GarbageKind): readonly GarbageItem[]
   /** Whether a supervisor or a process of a worker still holds a lock of the run. Faults: sys/io. */
   isInUse(runId: string): boolean
   /** Anything but a tree, which goes by way of git. Repeatable. Faults: sys/io. */
-  remove(leftover: Leftover): Promise<void>
+  remove(leftover: GarbageItem): Promise<void>
 }
 
 /** After which time something goes: `leftover` is an hour, the others are configured. */
@@ -62,7 +62,7 @@ const LEFTOVER_MS = 3_600_000
  * is kept as long as the run; a tree that only failed until the next attempt, or a day (design §7).
  */
 // biome-ignore format: a table is read by its rows
-export const STANDINGS = {
+export const LIVENESS_CLASSES = {
   'at-work': { run: 'never', tree: 'never', reason: 'a process, a claim or an issue in progress has it' },
   resuming: { run: 'never', tree: 'never', reason: 'its issue waits to go on with it' },
   previewed: { run: 'never', tree: 'run', reason: 'its report waits for a human' },
@@ -73,7 +73,7 @@ export const STANDINGS = {
   'half-written': { run: 'leftover', tree: 'tree', reason: 'it was never begun' },
 } as const satisfies Record<string, { run: Period; tree: Period; reason: string }>
 
-export type Standing = keyof typeof STANDINGS
+export type Liveness = keyof typeof LIVENESS_CLASSES
 
 /** What does not depend on a run. */
 const OTHERS = {
@@ -81,7 +81,7 @@ const OTHERS = {
   folder: { period: 'leftover', reason: 'it is empty' },
   archived: { period: 'attic', reason: 'it was kept aside for a while' },
 } as const satisfies Record<
-  Exclude<LeftoverKind, 'run' | 'tree'>,
+  Exclude<GarbageKind, 'run' | 'tree'>,
   { period: Period; reason: string }
 >
 
@@ -98,10 +98,10 @@ type RunFacts = Readonly<{
 }>
 
 /** Phases in which a human looks at what the last run left. */
-const LOOKED_AT: readonly QueueEntry['phase'][] = ['needs_attention', 'failed']
+const INSPECTED: readonly QueueEntry['phase'][] = ['needs_attention', 'failed']
 
 /** How a run stands: the first that holds counts. */
-export function standingOf({ runId, isHeld, journal, hasFiles, entry }: RunFacts): Standing {
+export function livenessOf({ runId, isHeld, journal, hasFiles, entry }: RunFacts): Liveness {
   if (isHeld || entry?.runId === runId) return 'at-work'
   if (journal === null) return hasFiles ? 'unknown' : 'half-written'
   if (entry?.resume === runId) return 'resuming'
@@ -110,7 +110,7 @@ export function standingOf({ runId, isHeld, journal, hasFiles, entry }: RunFacts
   if (entry?.lastRunId !== runId) return isDropped ? 'undecided' : 'over'
   if (entry.phase === 'previewed') return 'previewed'
   if (!PHASES[entry.phase].terminal) return 'current'
-  return LOOKED_AT.includes(entry.phase) || isDropped || isPaidFor(journal) ? 'undecided' : 'over'
+  return INSPECTED.includes(entry.phase) || isDropped || isPaidFor(journal) ? 'undecided' : 'over'
 }
 
 /** Its worker had succeeded, and what it made was not published. */
@@ -120,33 +120,33 @@ function isPaidFor(journal: Journal): boolean {
 }
 
 /** `refuse`: it is not what it should be, is left alone and told about. */
-export type Verdict = Readonly<{ action: 'keep' | 'remove' | 'refuse'; reason: string }>
+export type RetentionDecision = Readonly<{ action: 'keep' | 'remove' | 'refuse'; reason: string }>
 
 /**
  * What becomes of a leftover. One that is exactly as old as its limit goes (R§11.4 row 78).
- * @param standing of its run; only of runs and trees
+ * @param liveness of its run; only of runs and trees
  * @param changedAt the newest change of it, its journal and its issue, milliseconds since the epoch
  */
-export function judgeLeftover(
-  { kind, isPlain }: Pick<Leftover, 'kind' | 'isPlain'>,
-  standing: Standing,
+export function decideRetention(
+  { kind, isPlain }: Pick<GarbageItem, 'kind' | 'isPlain'>,
+  liveness: Liveness,
   changedAt: number,
   now: number,
   policy: RetentionPolicy,
-): Verdict {
+): RetentionDecision {
   if (!isPlain) return { action: 'refuse', reason: 'it is a symbolic link or no folder' }
-  const { period, reason } = ruleOf(kind, standing)
-  const isTreeKept = kind === 'tree' && policy.treeMs === null
-  const limitMs = isTreeKept ? Number.POSITIVE_INFINITY : lengthOf(period, policy)
+  const { period, reason } = ruleOf(kind, liveness)
+  const isTreeRetained = kind === 'tree' && policy.treeMs === null
+  const limitMs = isTreeRetained ? Number.POSITIVE_INFINITY : lengthOf(period, policy)
   return { action: now - changedAt >= limitMs ? 'remove' : 'keep', reason }
 }
 
 function ruleOf(
-  kind: LeftoverKind,
-  standing: Standing,
+  kind: GarbageKind,
+  liveness: Liveness,
 ): Readonly<{ period: Period; reason: string }> {
   if (kind !== 'run' && kind !== 'tree') return OTHERS[kind]
-  const { reason, ...periods } = STANDINGS[standing]
+  const { reason, ...periods } = LIVENESS_CLASSES[liveness]
   return { period: periods[kind], reason }
 }
 

@@ -2,7 +2,7 @@ import { type CircuitPolicy, heldBackUntil } from './circuits.ts'
 import { issueId, repositoryId, repositoryOf } from './issue-key.ts'
 import { LIMITS } from './limits.ts'
 import type { Meta } from './meta.ts'
-import { PHASES, type QueueEntry, type QueueState } from './queue.ts'
+import { PHASES, type QueueEntry, type QueueState } from './queue-state.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
 
 /** What a tick may do now. */
@@ -20,7 +20,12 @@ export type Gate = Readonly<{
  * skip every other tick; a stored time in the future (the clock was set back) never blocks (design §6).
  * @param forced `run --now`: the cadence is passed over, a rate limit is not
  */
-export function judgeGate(meta: Meta, now: number, pollIntervalMs: number, forced: boolean): Gate {
+export function evaluateGate(
+  meta: Meta,
+  now: number,
+  pollIntervalMs: number,
+  forced: boolean,
+): Gate {
   const waitUntil = plausibleWait(meta.wait?.until ?? null, now, LIMITS.rateLimitCapMs)
   const limitedUntil = waitUntil !== null && waitUntil > now ? waitUntil : null
   const last = meta.lastPollStarted === null ? null : fromTimestamp(meta.lastPollStarted)

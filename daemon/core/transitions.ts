@@ -6,7 +6,7 @@ import {
   type QueueState,
   type RecordedError,
   withEntry,
-} from './queue.ts'
+} from './queue-state.ts'
 import { backoffMs } from './scheduling.ts'
 import { fromTimestamp, sinceWhen, type Timestamp, toTimestamp } from './timestamp.ts'
 

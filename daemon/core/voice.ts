@@ -10,7 +10,7 @@ export type OutgoingText = Readonly<{
   unit: 'bytes' | 'characters'
 }>
 
-export type VoiceVerdict =
+export type VoiceCheck =
   | Readonly<{ kind: 'fine' }>
   | Readonly<{ kind: 'forbidden'; where: string; word: string }>
   | Readonly<{ kind: 'too-long'; where: string; found: number; limit: number; unit: string }>
@@ -19,10 +19,10 @@ export type VoiceVerdict =
  * The first breach of the rule over all texts; a forbidden word outranks a length.
  * @param forbidden terms compared as lower-case substrings; blank terms are passed over
  */
-export function judgeVoice(
+export function checkVoice(
   texts: readonly OutgoingText[],
   forbidden: readonly string[],
-): VoiceVerdict {
+): VoiceCheck {
   const words = forbidden.map(fold).filter((word) => word.trim() !== '')
   for (const { where, text } of texts) {
     const folded = fold(text)

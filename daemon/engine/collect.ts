@@ -8,14 +8,14 @@ import {
 } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { QueueEntry } from '../core/queue.ts'
+import type { QueueEntry } from '../core/queue-state.ts'
 import {
+  decideRetention,
+  type GarbageItem,
   isOldEnough,
-  judgeLeftover,
-  type Leftover,
-  type Standing,
-  standingOf,
-  type Verdict,
+  type Liveness,
+  livenessOf,
+  type RetentionDecision,
 } from '../core/retention.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
@@ -25,10 +25,10 @@ import type { RepositoryPoll } from './watched-repositories.ts'
 // and refs of runs that are over. It decides by what lies there, so whatever dies half-way is done next time.
 
 /** Removals of one sweep; the rest waits for the next one. */
-export const SWEEP_REMOVALS = 200
+export const MAX_REMOVALS = 200
 
 /** Nothing more is begun after this, so that a tick stays short. */
-const SWEEP_TIME_MS = 20_000
+const MAX_TIME_MS = 20_000
 
 /** What this tick knows of GitHub. */
 export type Seen = Readonly<{
@@ -48,11 +48,11 @@ export async function collect(ports: TickPorts, seen: Seen): Promise<readonly Ti
   const problems: TickProblem[] = []
   try {
     await dropEntries(ports, seen)
-    if (mustEnd(ports) || !isSweepDue(ports)) return problems
+    if (mustEnd(ports) || !isCollectionDue(ports)) return problems
     // Remembered first: a sweep that ends the tick must not end every tick.
     const lastSweptAt = toTimestamp(ports.clock.now())
     await ports.store.changeMeta((meta) => ({ state: { ...meta, lastSweptAt }, value: undefined }))
-    await sweep(ports, seen, problems)
+    await collectAll(ports, seen, problems)
   } catch (thrown) {
     problems.push({ where: 'collecting', thrown })
   }
@@ -60,10 +60,10 @@ export async function collect(ports: TickPorts, seen: Seen): Promise<readonly Ti
 }
 
 /** A clock that was set back must not keep it from ever happening. */
-function isSweepDue({ store, clock }: TickPorts): boolean {
+function isCollectionDue({ store, clock }: TickPorts): boolean {
   const { lastSweptAt } = store.readMeta()
   return (
-    lastSweptAt === null || Math.abs(clock.now() - fromTimestamp(lastSweptAt)) >= LIMITS.sweepMs
+    lastSweptAt === null || Math.abs(clock.now() - fromTimestamp(lastSweptAt)) >= LIMITS.collectMs
   )
 }
 
@@ -97,12 +97,12 @@ function isUnlabelled({ key }: QueueEntry, { watched, polls }: Seen): boolean {
   const id = repositoryId(repositoryOf(key))
   const poll = polls.get(id)
   if (poll === undefined) return watched?.every((one) => repositoryId(one) !== id) ?? false
-  const isComplete = poll.isSweep && poll.malformed.length === 0
+  const isComplete = poll.isFullPoll && poll.malformed.length === 0
   return isComplete && !poll.issues.some(({ number }) => number === key.number)
 }
 
 /** What one sweep works with. */
-type Sweep = Readonly<{
+type Collection = Readonly<{
   ports: TickPorts
   now: number
   /** Runs that a claim file or an entry in progress names. */
@@ -115,13 +115,13 @@ type Sweep = Readonly<{
   countRemoval: () => void
 }>
 
-async function sweep(ports: TickPorts, seen: Seen, problems: TickProblem[]): Promise<void> {
-  const { clock, store, claims, leftovers } = ports
+async function collectAll(ports: TickPorts, seen: Seen, problems: TickProblem[]): Promise<void> {
+  const { clock, store, claims, garbage } = ports
   const { entries } = store.readQueue()
   const running = Object.values(entries).flatMap(({ runId, resume }) => [runId, resume])
-  const until = clock.now() + SWEEP_TIME_MS
+  const until = clock.now() + MAX_TIME_MS
   let removals = 0
-  const work: Sweep = {
+  const work: Collection = {
     ports,
     now: cautiousNow(ports),
     claimed: new Set(
@@ -130,40 +130,44 @@ async function sweep(ports: TickPorts, seen: Seen, problems: TickProblem[]): Pro
     entries,
     changes: new Map(),
     problems,
-    mayGoOn: () => !mustEnd(ports) && removals < SWEEP_REMOVALS && clock.now() < until,
+    mayGoOn: () => !mustEnd(ports) && removals < MAX_REMOVALS && clock.now() < until,
     countRemoval: () => {
       removals += 1
     },
   }
-  const [trees, runs] = [leftovers.list('tree'), leftovers.list('run')]
+  const [trees, runs] = [garbage.list('tree'), garbage.list('run')]
   for (const { runId, changedAt } of [...trees, ...runs]) {
     if (runId === null) continue
     work.changes.set(runId, Math.max(changedAt, work.changes.get(runId) ?? 0))
   }
-  await sweepEach(work, trees)
-  await sweepRuns(work, runs, seen)
+  await collectEach(work, trees)
+  await collectRuns(work, runs, seen)
   for (const kind of ['temporary', 'archived', 'folder'] as const) {
-    if (work.mayGoOn()) await sweepEach(work, leftovers.list(kind))
+    if (work.mayGoOn()) await collectEach(work, garbage.list(kind))
   }
 }
 
 /** Judges and removes one after the other; one that cannot be removed is in nobody's way. */
-async function sweepEach(work: Sweep, found: readonly Leftover[]): Promise<void> {
-  for (const leftover of found) {
+async function collectEach(work: Collection, found: readonly GarbageItem[]): Promise<void> {
+  for (const item of found) {
     if (!work.mayGoOn()) return
-    const judged = judge(work, leftover)
-    if (judged !== null) await remove(work, leftover, judged.verdict)
+    const evaluated = evaluate(work, item)
+    if (evaluated !== null) await remove(work, item, evaluated.verdict)
   }
 }
 
 /** The refs of runs go first, a store at a time: later nobody would know whose they are. */
-async function sweepRuns(work: Sweep, runs: readonly Leftover[], { usable }: Seen): Promise<void> {
+async function collectRuns(
+  work: Collection,
+  runs: readonly GarbageItem[],
+  { usable }: Seen,
+): Promise<void> {
   const { ports, problems } = work
-  const gone: (Judged & Readonly<{ leftover: Leftover }>)[] = []
-  for (const leftover of runs) {
-    if (!work.mayGoOn() || gone.length >= SWEEP_REMOVALS) break
-    const judged = judge(work, leftover)
-    if (judged !== null) gone.push({ ...judged, leftover })
+  const gone: (Evaluated & Readonly<{ item: GarbageItem }>)[] = []
+  for (const item of runs) {
+    if (!work.mayGoOn() || gone.length >= MAX_REMOVALS) break
+    const evaluated = evaluate(work, item)
+    if (evaluated !== null) gone.push({ ...evaluated, item })
   }
   const ofRuns = gone.flatMap(({ journal }) =>
     journal === null ? [] : [repositoryOf(journal.key)],
@@ -181,23 +185,23 @@ async function sweepRuns(work: Sweep, runs: readonly Leftover[], { usable }: See
       problems.push({ where: formatRepository(repository), thrown }) // its runs stay until it works
     }
   }
-  for (const { leftover, verdict, journal } of gone) {
+  for (const { item, verdict, journal } of gone) {
     if (!work.mayGoOn()) return
     const isFree = journal === null || tidied.has(repositoryId(repositoryOf(journal.key)))
-    if (isFree) await remove(work, leftover, verdict)
+    if (isFree) await remove(work, item, verdict)
   }
 }
 
-type Judged = Readonly<{ verdict: Verdict; journal: Journal | null }>
+type Evaluated = Readonly<{ verdict: RetentionDecision; journal: Journal | null }>
 
 /** null = it stays. A journal is read only for what is old enough by itself. */
-function judge(work: Sweep, leftover: Leftover): Judged | null {
-  const { kind, runId, path, changedAt } = leftover
+function evaluate(work: Collection, item: GarbageItem): Evaluated | null {
+  const { kind, runId, path, changedAt } = item
   const { retention } = work.ports.settings
-  const verdictAs = (standing: Standing, newest: number): Verdict =>
-    judgeLeftover(leftover, standing, newest, work.now, retention)
+  const decisionAs = (standing: Liveness, newest: number): RetentionDecision =>
+    decideRetention(item, standing, newest, work.now, retention)
   try {
-    const first = verdictAs('unknown', changedAt)
+    const first = decisionAs('unknown', changedAt)
     if (first.action === 'refuse') {
       throw fault('sys/io', { operation: 'Removing', path, reason: first.reason })
     }
@@ -205,12 +209,12 @@ function judge(work: Sweep, leftover: Leftover): Judged | null {
       return first.action === 'remove' ? { verdict: first, journal: null } : null
     }
     const newest = work.changes.get(runId) ?? changedAt
-    if (soonest(leftover).every((one) => verdictAs(one, newest).action === 'keep')) return null
+    if (soonest(item).every((one) => decisionAs(one, newest).action === 'keep')) return null
 
-    const { standing, journal, entry } = lookUp(work, leftover, runId)
+    const { standing, journal, entry } = readSeen(work, item, runId)
     const isLast = entry?.lastRunId === runId
     const told = isLast ? fromTimestamp(entry.updatedAt) : 0
-    const verdict = verdictAs(standing, Math.max(newest, told))
+    const verdict = decisionAs(standing, Math.max(newest, told))
     return verdict.action === 'remove' ? { verdict, journal } : null
   } catch (thrown) {
     work.problems.push({ where: path, thrown }) // left alone
@@ -219,35 +223,39 @@ function judge(work: Sweep, leftover: Leftover): Judged | null {
 }
 
 /** The standings in which such a thing goes first. */
-function soonest({ kind, holds }: Leftover): readonly Standing[] {
+function soonest({ kind, holds }: GarbageItem): readonly Liveness[] {
   if (kind === 'tree') return ['over', 'undecided']
   return holds === 'journal' ? ['over'] : ['half-written']
 }
 
 /** How a run stands. Faults: state/* when its journal cannot be read, sys/io. */
-function lookUp(
-  { ports, claimed, entries }: Sweep,
-  { kind, holds }: Leftover,
+function readSeen(
+  { ports, claimed, entries }: Collection,
+  { kind, holds }: GarbageItem,
   runId: string,
-): Readonly<{ standing: Standing; journal: Journal | null; entry: QueueEntry | undefined }> {
+): Readonly<{ standing: Liveness; journal: Journal | null; entry: QueueEntry | undefined }> {
   const journal = ports.journals.read(runId)
   const entry = journal === null ? undefined : entries[issueId(journal.key)]
   const isHeld =
     claimed.has(runId) ||
     (journal !== null && ports.claims.isHeld(journal.key)) ||
-    ports.leftovers.isInUse(runId)
+    ports.garbage.isInUse(runId)
   const hasFiles = kind === 'tree' || holds === 'files'
-  return { standing: standingOf({ runId, isHeld, journal, hasFiles, entry }), journal, entry }
+  return { standing: livenessOf({ runId, isHeld, journal, hasFiles, entry }), journal, entry }
 }
 
-async function remove(work: Sweep, leftover: Leftover, { reason }: Verdict): Promise<void> {
-  const { git, layout, leftovers, log } = work.ports
-  const { kind, path, runId } = leftover
+async function remove(
+  work: Collection,
+  item: GarbageItem,
+  { reason }: RetentionDecision,
+): Promise<void> {
+  const { git, layout, garbage, log } = work.ports
+  const { kind, path, runId } = item
   try {
     if (kind === 'tree' && runId !== null) {
       await git.removeTree({ path, indexPath: layout.run(runId).index })
     } else {
-      await leftovers.remove(leftover)
+      await garbage.remove(item)
     }
     work.countRemoval()
     log.info('leftover removed', { kind, path, reason })

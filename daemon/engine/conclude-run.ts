@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path'
-import { classifyEnd, type JudgedEnd } from '../core/classify-end.ts'
+import { classifyEnd, type KnownEnd } from '../core/classify-end.ts'
 import type { SupervisedRun, SupervisionEnd } from '../core/executor.ts'
 import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
@@ -11,7 +11,7 @@ import { isLocked } from '../sys/kernel-lock.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
 import { CONTROL_FILES } from '../worker/build-environment.ts'
 import { readResult } from '../worker/validate-result.ts'
-import { checkWanted, findIssue } from './check-wanted.ts'
+import { checkEligible, findIssue } from './check-eligible.ts'
 import { type RunPorts, secretsOf } from './run-ports.ts'
 
 /** The runner was asked to leave; the worker goes on and the next tick adopts the run. */
@@ -30,22 +30,22 @@ export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Jo
   }
   for (;;) {
     const end = await ports.executor.watch(run, {
-      onHeartbeat: () => beat(ports, journal),
+      onHeartbeat: () => writeHeartbeat(ports, journal),
       signal: ports.signal,
     })
-    const verdict = classifyEnd(end, endFacts(ports, journal))
-    if (verdict.kind === 'unwatched') return { kind: 'left' }
+    const endClass = classifyEnd(end, endFacts(ports, journal))
+    if (endClass.kind === 'unwatched') return { kind: 'left' }
     removeFile(ports.layout.run(journal.runId).heartbeat)
-    if (verdict.kind === 'overdue') {
+    if (endClass.kind === 'overdue') {
       if (await ports.executor.killSupervisor(run)) continue
       throw fault('sys/unkillable', { run: journal.runId })
     }
-    const once = verdict.kind === 'unswept' ? verdict.onceClear : verdict
+    const once = endClass.kind === 'unreaped' ? endClass.onceReaped : endClass
     const mayBeLeft =
-      verdict.kind === 'unswept' || isLocked(ports.layout.run(journal.runId).treeLock)
-    const judged = mayBeLeft ? await clear(ports, run, end, once) : once
-    if (judged.kind === 'cancelled') throw await whyCancelled(ports, journal)
-    return archive(ports, journal, judged)
+      endClass.kind === 'unreaped' || isLocked(ports.layout.run(journal.runId).treeLock)
+    const known = mayBeLeft ? await reapFirst(ports, run, end, once) : once
+    if (known.kind === 'cancelled') throw await whyCancelled(ports, journal)
+    return archive(ports, journal, known)
   }
 }
 
@@ -53,20 +53,20 @@ export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Jo
  * Processes that are left may still write: nothing is judged before they are gone (P§1). A report names
  * those that could not be ended when it was written, which is once; so this looks anew each time.
  */
-async function clear(
+async function reapFirst(
   { executor, log }: RunPorts,
   run: SupervisedRun,
   end: SupervisionEnd,
-  onceClear: JudgedEnd,
-): Promise<JudgedEnd> {
-  const swept = await executor.sweep(run)
-  log.warn('run swept', { runId: run.runId, supervisor: end.kind, sweep: swept.kind })
-  if (swept.kind === 'unkillable') throw fault('sys/unkillable', { run: run.runId })
+  onceClear: KnownEnd,
+): Promise<KnownEnd> {
+  const reaped = await executor.reap(run)
+  log.warn('run swept', { runId: run.runId, supervisor: end.kind, sweep: reaped.kind })
+  if (reaped.kind === 'unkillable') throw fault('sys/unkillable', { run: run.runId })
   if (READS_RESULT.has(onceClear.kind)) makeDurable(run.treePath)
   return onceClear
 }
 
-const READS_RESULT: ReadonlySet<JudgedEnd['kind']> = new Set(['read-result', 'unknown-exit'])
+const READS_RESULT: ReadonlySet<KnownEnd['kind']> = new Set(['read-result', 'unknown-exit'])
 
 /** As a supervisor does when nobody is left. One that is gone with its folder has nothing that could last. */
 function makeDurable(treePath: string): void {
@@ -82,18 +82,18 @@ async function whyCancelled({ github, settings }: RunPorts, journal: Journal): P
     reason: 'its run was cancelled',
   })
   try {
-    const wanted = checkWanted(key, ticket, settings.triggers, await findIssue(github, key))
+    const wanted = checkEligible(key, ticket, settings.triggers, await findIssue(github, key))
     return wanted.kind === 'withdrawn' ? wanted.fault : cancelled
   } catch {
     return cancelled // the worker has been ended, whatever GitHub says now
   }
 }
 
-function archive(ports: RunPorts, journal: Journal, verdict: JudgedEnd): Journal {
+function archive(ports: RunPorts, journal: Journal, endClass: KnownEnd): Journal {
   const transcript = ports.layout.run(journal.runId).transcript
-  switch (verdict.kind) {
+  switch (endClass.kind) {
     case 'failed':
-      throw fault(verdict.code, verdict.details)
+      throw fault(endClass.code, endClass.details)
     case 'not-started':
       throw fault('worker/supervisor-failed', { reason: 'it ended before it started a worker' })
     case 'read-result':
@@ -103,10 +103,10 @@ function archive(ports: RunPorts, journal: Journal, verdict: JudgedEnd): Journal
         return archiveResult(ports, journal, transcript)
       } catch {
         // Without a valid result we cannot say whether the worker failed or was cut off.
-        throw fault(verdict.code, verdict.details)
+        throw fault(endClass.code, endClass.details)
       }
     default:
-      throw fault('internal/unexpected', { reason: `no way on from ${verdict.kind}` })
+      throw fault('internal/unexpected', { reason: `no way on from ${endClass.kind}` })
   }
 }
 
@@ -138,7 +138,7 @@ function endFacts(ports: RunPorts, journal: Journal): Parameters<typeof classify
 }
 
 /** For people who look (`status`); never evidence of life (P§1). */
-function beat(ports: RunPorts, journal: Journal): void {
+function writeHeartbeat(ports: RunPorts, journal: Journal): void {
   const paths = ports.layout.run(journal.runId)
   const now = toTimestamp(ports.clock.now())
   const heartbeat = {

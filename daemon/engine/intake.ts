@@ -1,10 +1,10 @@
+import { decideIntake, type IntakeDecision } from '../core/decide-intake.ts'
 import { asFault } from '../core/fault.ts'
-import { decideIntake, type IntakeDecision } from '../core/intake.ts'
 import { formatRepository, issueId, type RepositoryName, repositoryId } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { Diagnostic, RepositoryMemory } from '../core/meta.ts'
+import type { Diagnostic, RepositoryState } from '../core/meta.ts'
 import type { IssueSummary } from '../core/ports.ts'
-import { type QueueEntry, type QueueState, withEntry } from '../core/queue.ts'
+import { type QueueEntry, type QueueState, withEntry } from '../core/queue-state.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from '../sys/bounded-waits.ts'
@@ -21,7 +21,7 @@ export type IntakeReport = Readonly<{
   /** By `repositoryId`. */
   polls: ReadonlyMap<string, RepositoryPoll>
   /** To be stored once the queue is durable, which it is when this is returned. */
-  memories: Readonly<Record<string, RepositoryMemory>>
+  states: Readonly<Record<string, RepositoryState>>
   diagnostics: readonly Diagnostic[]
   problems: readonly TickProblem[]
 }>
@@ -40,16 +40,16 @@ export async function intake(
   forced: boolean,
 ): Promise<IntakeReport> {
   const { clock, store, settings, github } = ports
-  const memories = store.readMeta().repositories
+  const states = store.readMeta().repositories
   const polled = await eachBounded(
     repositories,
     LIMITS.httpConcurrency,
     async (repository): Promise<Polled> => {
-      const memory = memories[repositoryId(repository)]
+      const state = states[repositoryId(repository)]
       try {
         if (mustEnd(ports)) return { repository, thrown: asFault('no time was left for it') }
         const now = clock.now()
-        const poll = await pollRepository(github, settings, repository, memory, now, forced)
+        const poll = await pollRepository(github, settings, repository, state, now, forced)
         return { repository, poll }
       } catch (thrown) {
         return { repository, thrown } // reported for this repository; the others go on
@@ -66,7 +66,7 @@ export async function intake(
     unchanged: good.length > 0 && good.every(({ poll }) => poll.unchanged),
     enqueued,
     polls: new Map(good.map(({ repository, poll }) => [repositoryId(repository), poll])),
-    memories: memoriesOf(polled, memories, clock.now()),
+    states: statesOf(polled, states, clock.now()),
     diagnostics,
     problems,
   }
@@ -82,7 +82,7 @@ async function applyPolls(
   const seen: readonly Seen[] = polled.flatMap(({ repository, poll }) =>
     poll.issues.map((issue) => ({ repository, issue })),
   )
-  const labelings = await lookUpLabelings(ports, seen, problems)
+  const labelings = await readLabelings(ports, seen, problems)
   const now = ports.clock.now()
   // One for all of a repository: of the same code and place only the first would be kept (R§3.6).
   const diagnostics: Diagnostic[] = polled.flatMap(({ repository, poll }) =>
@@ -133,7 +133,7 @@ function applyDecision(
 }
 
 /** For issues that carry a trigger label after an end: whether it was set anew (design §6). */
-async function lookUpLabelings(
+async function readLabelings(
   ports: TickPorts,
   seen: readonly Seen[],
   problems: TickProblem[],
@@ -194,12 +194,12 @@ function idOf({ repository, issue }: Seen): string {
   return issueId({ ...repository, number: issue.number })
 }
 
-function memoriesOf(
+function statesOf(
   polled: readonly Polled[],
-  before: Readonly<Record<string, RepositoryMemory>>,
+  before: Readonly<Record<string, RepositoryState>>,
   now: number,
-): Readonly<Record<string, RepositoryMemory>> {
-  const memories = polled.map((one): [string, RepositoryMemory] => {
+): Readonly<Record<string, RepositoryState>> {
+  const states = polled.map((one): [string, RepositoryState] => {
     const id = repositoryId(one.repository)
     if ('poll' in one) return [id, { sweptAt: one.poll.sweptAt, problem: null }]
     const { sweptAt, problem } = before[id] ?? { sweptAt: null, problem: null }
@@ -208,5 +208,5 @@ function memoriesOf(
       { sweptAt, problem: isRateLimit(one.thrown) ? problem : recordError(one.thrown, now) },
     ]
   })
-  return Object.fromEntries(memories)
+  return Object.fromEntries(states)
 }

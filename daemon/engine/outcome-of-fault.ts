@@ -2,7 +2,7 @@ import { asFault, type Fault, isFault } from '../core/fault.ts'
 import { FAULTS } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { RecordedError } from '../core/queue.ts'
+import type { RecordedError } from '../core/queue-state.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import type { EventName, PhaseEvent } from '../core/transitions.ts'
 

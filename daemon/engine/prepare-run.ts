@@ -8,7 +8,7 @@ import { writeFileAtomic } from '../sys/files.ts'
 import { buildContext } from '../worker/build-context.ts'
 import { buildWorkerEnvironment, CONTROL_FILES } from '../worker/build-environment.ts'
 import { renderPrompt } from '../worker/render-prompt.ts'
-import { checkExistingPull, checkWanted, findIssue } from './check-wanted.ts'
+import { checkEligible, checkExistingPull, findIssue } from './check-eligible.ts'
 import { resolveWorkerCommand } from './resolve-worker-command.ts'
 import type { RunPorts } from './run-ports.ts'
 
@@ -26,7 +26,7 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
   // The issue alone first: of one that is gone, nothing else can be asked.
   const [facts, found] = await Promise.all([github.repository(repository), findIssue(github, key)])
   if (facts === null) throw fault('github/not-found', { what: formatRepository(repository) })
-  const wanted = checkWanted(key, ticket, settings.triggers, found)
+  const wanted = checkEligible(key, ticket, settings.triggers, found)
   if (wanted.kind === 'withdrawn') throw wanted.fault
   const { issue, label } = wanted
   const [comments, timeline, viewer] = await Promise.all([

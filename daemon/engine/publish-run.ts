@@ -5,7 +5,7 @@ import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import type { EventName, PhaseEvent } from '../core/transitions.ts'
 import { runStages } from '../publish/run-stages.ts'
-import { checkExistingPull, checkWanted, findIssue } from './check-wanted.ts'
+import { checkEligible, checkExistingPull, findIssue } from './check-eligible.ts'
 import { eventOfFault } from './outcome-of-fault.ts'
 import type { RunPorts } from './run-ports.ts'
 
@@ -29,7 +29,7 @@ export async function publishRun(ports: RunPorts, journal: Journal): Promise<Jou
       policy: ports.settings.policy,
       pushTimeoutMs: ports.settings.pushTimeoutMs,
       stepMs: ports.settings.stepMs,
-      withdrawn: () => whyUnwanted(ports, journal),
+      withdrawn: () => whyIneligible(ports, journal),
     },
     journal,
     publication,
@@ -44,12 +44,12 @@ export async function publishRun(ports: RunPorts, journal: Journal): Promise<Jou
 }
 
 /** Looked at once more right before others can see anything (case C41). null = it is still wanted. */
-async function whyUnwanted(
+async function whyIneligible(
   ports: RunPorts,
   { key, ticket, publication }: Journal,
 ): Promise<Fault | null> {
   const { triggers, existingPull } = ports.settings
-  const wanted = checkWanted(key, ticket, triggers, await findIssue(ports.github, key))
+  const wanted = checkEligible(key, ticket, triggers, await findIssue(ports.github, key))
   if (wanted.kind === 'withdrawn') return wanted.fault
   // Findings are worth posting whoever has a pull request by now.
   if (existingPull === 'ignore' || ticket === 'investigation') return null

@@ -7,7 +7,7 @@ import { fromTimestamp, plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { fileStatus } from '../sys/files.ts'
 import { eventOfFault } from './outcome-of-fault.ts'
-import { tellEnd } from './settle-run.ts'
+import { applyEnd } from './record-end.ts'
 import { mustEnd, type TickPorts, type TickProblem } from './tick-ports.ts'
 
 export type RecoveryReport = Readonly<{
@@ -28,7 +28,7 @@ export async function recover(ports: TickPorts): Promise<RecoveryReport> {
   for (const candidate of candidates(ports)) {
     if (mustEnd(ports)) break
     try {
-      if (await lookAfter(ports, candidate)) adopted.push(candidate.runId)
+      if (await recoverRun(ports, candidate)) adopted.push(candidate.runId)
     } catch (thrown) {
       problems.push({ where: formatIssue(candidate.key), thrown }) // its claim is free again: next tick
     }
@@ -45,11 +45,11 @@ function candidates({ store, claims }: TickPorts): readonly Candidate[] {
 }
 
 /** true = a runner was started for it. */
-async function lookAfter(ports: TickPorts, candidate: Candidate): Promise<boolean> {
+async function recoverRun(ports: TickPorts, candidate: Candidate): Promise<boolean> {
   const { key, runId } = candidate
   const before = readJournal(ports, runId)
   if (before.kind === 'read' && !isDue(ports, before.journal)) return false
-  const claim = ports.claims.take(key, runId) ?? (await takeFromWedged(ports, candidate))
+  const claim = ports.claims.take(key, runId) ?? (await takeFromHung(ports, candidate))
   if (claim === null) return false
   try {
     // Read again under the claim: a runner may have ended between the look and the lock.
@@ -106,7 +106,7 @@ function isDue(ports: TickPorts, journal: Journal | null): boolean {
 }
 
 /** The claim of a run whose owner has not written in time: stopped, or wedged. null = it is alive. */
-async function takeFromWedged(ports: TickPorts, { key, runId }: Candidate): Promise<Claim | null> {
+async function takeFromHung(ports: TickPorts, { key, runId }: Candidate): Promise<Claim | null> {
   const journal = ports.journals.read(runId)
   if (journal === null || !isOverdue(ports, journal)) return null
   ports.log.warn('run overdue', { issue: formatIssue(key), runId, stage: journal.stage })
@@ -134,11 +134,11 @@ async function requeue(
 ): Promise<void> {
   const now = ports.clock.now()
   const output = ports.layout.run(runId).runnerOutput
-  const isTrouble = diedAtOnce(journal) && (hasSpoken(output) || diedAtOnce(before(ports, journal)))
-  const event: PhaseEvent = isTrouble
+  const isFailure = diedAtOnce(journal) && (hasSpoken(output) || diedAtOnce(before(ports, journal)))
+  const event: PhaseEvent = isFailure
     ? eventOfFault(fault('run/runner-failed', { run: runId, output }), { runId, now, jitter: 0 })
     : { on: 'not-started', at: toTimestamp(now), runId }
-  const requeued = await tell(ports, key, event)
+  const requeued = await applyTo(ports, key, event)
   if (requeued) ports.log.info('run never started', { issue: formatIssue(key), runId })
 }
 
@@ -163,7 +163,7 @@ async function takeOver(ports: TickPorts, claim: Claim, journal: Journal): Promi
     return false
   }
   await ports.prepareStart()
-  if (runner !== null) ports.endLeftovers(runner)
+  if (runner !== null) ports.endOrphans(runner)
   const now = ports.clock.now()
   const taken: Journal = {
     ...journal,
@@ -199,24 +199,24 @@ async function endWithoutProgress(ports: TickPorts, claim: Claim, journal: Journ
   const stuck = fault('run/no-progress', { run: runId, count: adoptions, stage, output })
   const event = eventOfFault(stuck, { runId, now: ports.clock.now(), jitter: 0 })
   const outcome: PhaseEvent = journal.outcome ?? { ...event, on: 'blocked' }
-  if (journal.runner !== null) ports.endLeftovers(journal.runner)
+  if (journal.runner !== null) ports.endOrphans(journal.runner)
   ports.cancelWorker(runId)
   const endedIn = journal.endedIn ?? stage
   const ended: Journal = { ...journal, stage: 'ended', outcome, endedIn }
   ports.journals.write(ended)
-  await tellEnd(ports, ended, outcome)
+  await applyEnd(ports, ended, outcome)
   ports.journals.write({ ...ended, stage: 'settled' })
   claim.release()
 }
 
 async function giveUp(ports: TickPorts, key: IssueKey, event: PhaseEvent): Promise<void> {
-  if (await tell(ports, key, event)) {
+  if (await applyTo(ports, key, event)) {
     ports.log.warn('run given up', { issue: formatIssue(key), error: event.error?.message })
   }
 }
 
 /** false = the event does not count: it was told before, or the entry has moved on. */
-async function tell(ports: TickPorts, key: IssueKey, event: PhaseEvent): Promise<boolean> {
+async function applyTo(ports: TickPorts, key: IssueKey, event: PhaseEvent): Promise<boolean> {
   return ports.store.changeQueue((queue) => {
     const told = applyToQueue(queue, issueId(key), event, ports.settings.retry)
     return { state: told.queue, value: told.entry !== null }

@@ -4,10 +4,10 @@ import type { RecordedProcess } from '../core/journal.ts'
 import type { TriggerLabels } from '../core/labels.ts'
 import type { RateLimit } from '../core/meta.ts'
 import type { Claim, Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
-import type { Leftovers, RetentionPolicy } from '../core/retention.ts'
+import type { Garbage, RetentionPolicy } from '../core/retention.ts'
 import type { Capacity } from '../core/scheduling.ts'
 import type { RetryPolicy } from '../core/transitions.ts'
-import type { PublishPolicy } from '../publish/judge-tree.ts'
+import type { PublishPolicy } from '../publish/validate-tree.ts'
 import type { StateLayout } from '../state/layout.ts'
 
 /** What a tick needs of the configuration. */
@@ -65,14 +65,14 @@ export type TickPorts = Readonly<{
   claims: Claims
   github: GitHub
   git: Git
-  leftovers: Leftovers
+  garbage: Garbage
   layout: StateLayout
   settings: TickSettings
   /** Finds what every runner needs, the token, so that nothing is claimed without it. Faults: token/*. */
   prepareStart: () => Promise<void>
   startRunner: StartRunner
   /** Ends what a dead runner has left running, such as a push (P§1). */
-  endLeftovers: (process: RecordedProcess) => void
+  endOrphans: (process: RecordedProcess) => void
   /** Kills the owner of a run that holds its claim beyond its time; false = the claim stays held (P§1). */
   endOwner: (key: IssueKey, owner: RecordedProcess | null) => Promise<boolean>
   /** Asks the supervisor of a run to end its worker. */

@@ -1,8 +1,8 @@
 import { repositoryId } from '../core/issue-key.ts'
-import { addDiagnostics, type Meta, type RepositoryMemory, type TickOutcome } from '../core/meta.ts'
-import { type Gate, judgeGate } from '../core/scheduling.ts'
+import { addDiagnostics, type Meta, type RepositoryState, type TickOutcome } from '../core/meta.ts'
+import { evaluateGate, type Gate } from '../core/scheduling.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { cancelWithdrawn } from './check-wanted.ts'
+import { cancelIneligible } from './check-eligible.ts'
 import { collect } from './collect.ts'
 import { type DispatchReport, dispatch } from './dispatch.ts'
 import { type IntakeReport, intake } from './intake.ts'
@@ -29,21 +29,21 @@ const NO_DISPATCH: DispatchReport = { started: [], problems: [] }
 export async function tick(ports: TickPorts, forced: boolean): Promise<TickReport> {
   const { clock, store, settings, git } = ports
   const startedAt = clock.now()
-  const gate = judgeGate(store.readMeta(), startedAt, settings.pollIntervalMs, forced)
+  const gate = evaluateGate(store.readMeta(), startedAt, settings.pollIntervalMs, forced)
 
   const recovery = await recover(ports)
-  const looks = gate.pollIsDue && !mustEnd(ports)
-  const watched = await watchedRepositories(ports, looks)
+  const polls = gate.pollIsDue && !mustEnd(ports)
+  const watched = await watchedRepositories(ports, polls)
   const clones = await inspectClones(git, watched.repositories)
-  const cancelling = looks ? await cancelWithdrawn(ports) : []
-  const news = looks ? await poll(ports, clones, startedAt, forced) : null
-  const watching = news === null ? [] : await watchPulls(ports, news.polls)
+  const cancelling = polls ? await cancelIneligible(ports) : []
+  const polled = polls ? await poll(ports, clones, startedAt, forced) : null
+  const watching = polled === null ? [] : await watchPulls(ports, polled.polls)
   const found = [
     ...recovery.problems,
     ...watched.problems,
     ...clones.problems,
     ...cancelling,
-    ...(news?.problems ?? []),
+    ...(polled?.problems ?? []),
     ...watching,
   ]
   const usable = new Set(clones.usable.map(repositoryId))
@@ -52,13 +52,13 @@ export async function tick(ports: TickPorts, forced: boolean): Promise<TickRepor
 
   const known = watched.problems.length === 0 ? watched.repositories : null
   const collecting =
-    news === null || mustEnd(ports)
+    polled === null || mustEnd(ports)
       ? []
-      : await collect(ports, { watched: known, usable: clones.usable, polls: news.polls })
+      : await collect(ports, { watched: known, usable: clones.usable, polls: polled.polls })
 
   const problems = [...found, ...dispatched.problems, ...collecting]
-  const outcome = outcomeOf(ports, gate, news, watched.problems, [recovery, dispatched])
-  await settle(ports, { startedAt, outcome, clones, news, problems })
+  const outcome = outcomeOf(ports, gate, polled, watched.problems, [recovery, dispatched])
+  await recordTick(ports, { startedAt, outcome, clones, polled, problems })
   return { outcome, runIds: [...recovery.adopted, ...dispatched.started], problems }
 }
 
@@ -77,45 +77,45 @@ async function poll(
 }
 
 function isLimited({ store, clock, settings }: TickPorts): boolean {
-  const gate = judgeGate(store.readMeta(), clock.now(), settings.pollIntervalMs, true)
+  const gate = evaluateGate(store.readMeta(), clock.now(), settings.pollIntervalMs, true)
   return gate.limitedUntil !== null
 }
 
 function outcomeOf(
   ports: TickPorts,
   gate: Gate,
-  news: IntakeReport | null,
+  polled: IntakeReport | null,
   discovery: readonly TickProblem[],
   [recovery, dispatched]: readonly [RecoveryReport, DispatchReport],
 ): TickOutcome {
   if (ports.signal.aborted) return 'cancelled'
   if (recovery.adopted.length + dispatched.started.length > 0) return 'processed'
   if (isLimited(ports)) return 'rate_limited'
-  if (news === null) return gate.pollIsDue ? 'idle_empty' : 'skipped_cadence'
-  const allFailed = news.polled === 0 && news.problems.length + discovery.length > 0
+  if (polled === null) return gate.pollIsDue ? 'idle_empty' : 'skipped_cadence'
+  const allFailed = polled.polled === 0 && polled.problems.length + discovery.length > 0
   if (allFailed) return 'failed'
-  return news.unchanged ? 'idle304' : 'idle_empty'
+  return polled.unchanged ? 'idle304' : 'idle_empty'
 }
 
-type Settlement = Readonly<{
+type TickRecord = Readonly<{
   startedAt: number
   outcome: TickOutcome
   clones: CloneReport
-  news: IntakeReport | null
+  polled: IntakeReport | null
   problems: readonly TickProblem[]
 }>
 
 /** Leaves what people read. A tick that did nothing leaves nothing, so that skips change no record. */
-async function settle(ports: TickPorts, settlement: Settlement): Promise<void> {
-  const { outcome, news, problems, startedAt } = settlement
+async function recordTick(ports: TickPorts, settlement: TickRecord): Promise<void> {
+  const { outcome, polled, problems, startedAt } = settlement
   for (const { where, thrown } of problems) {
     const { code, message } = recordError(thrown, startedAt)
     ports.log.warn('tick met a problem', { where, code, message })
   }
   ports.log.info('tick ended', {
     outcome,
-    polled: news?.polled ?? 0,
-    enqueued: news?.enqueued ?? 0,
+    polled: polled?.polled ?? 0,
+    enqueued: polled?.enqueued ?? 0,
   })
   if (outcome === 'skipped_cadence' && problems.length === 0) return
 
@@ -130,8 +130,8 @@ async function settle(ports: TickPorts, settlement: Settlement): Promise<void> {
       lastTickFinished: toTimestamp(finishedAt),
       lastOutcome: outcome,
       lastError: lastError(problems, finishedAt),
-      repositories: memories(meta, settlement, finishedAt),
-      diagnostics: addDiagnostics(meta.diagnostics, news?.diagnostics ?? []),
+      repositories: repositoryStates(meta, settlement, finishedAt),
+      diagnostics: addDiagnostics(meta.diagnostics, polled?.diagnostics ?? []),
     },
     value: undefined,
   }))
@@ -144,19 +144,19 @@ function lastError(problems: readonly TickProblem[], now: number): Meta['lastErr
 }
 
 /** Only watched repositories are remembered, so that nothing grows with history. */
-function memories(
+function repositoryStates(
   meta: Meta,
-  { clones, news }: Settlement,
+  { clones, polled }: TickRecord,
   now: number,
-): Readonly<Record<string, RepositoryMemory>> {
+): Readonly<Record<string, RepositoryState>> {
   const watched = [...clones.usable, ...clones.problems.map(({ repository }) => repository)]
   const unusable = new Map(
     clones.problems.map(({ repository, thrown }) => [repositoryId(repository), thrown]),
   )
   return Object.fromEntries(
-    watched.map((repository): [string, RepositoryMemory] => {
+    watched.map((repository): [string, RepositoryState] => {
       const id = repositoryId(repository)
-      const known = news?.memories[id] ?? meta.repositories[id] ?? { sweptAt: null, problem: null }
+      const known = polled?.states[id] ?? meta.repositories[id] ?? { sweptAt: null, problem: null }
       if (!unusable.has(id)) return [id, known]
       return [id, { ...known, problem: recordError(unusable.get(id), now) }]
     }),

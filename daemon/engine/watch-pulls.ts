@@ -4,11 +4,11 @@ import { formatIssue, issueId, repositoryId, repositoryOf } from '../core/issue-
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { PullRequest } from '../core/ports.ts'
-import type { QueueEntry } from '../core/queue.ts'
+import type { QueueEntry } from '../core/queue-state.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type PhaseEvent } from '../core/transitions.ts'
 import { eachBounded } from '../sys/bounded-waits.ts'
-import { findIssue, lookTwice } from './check-wanted.ts'
+import { findIssue, probeTwice } from './check-eligible.ts'
 import { recordError } from './outcome-of-fault.ts'
 import type { TickPorts, TickProblem } from './tick-ports.ts'
 import type { RepositoryPoll } from './watched-repositories.ts'
@@ -30,7 +30,7 @@ export async function watchPulls(
     const poll = polls.get(repositoryId(repositoryOf(entry.key)))
     if (poll === undefined) return []
     const isShownEnded = poll.issues.some((issue) => issue.number === number && !issue.isOpen)
-    return poll.isSweep || isShownEnded ? [{ entry, number }] : []
+    return poll.isFullPoll || isShownEnded ? [{ entry, number }] : []
   })
   const problems: TickProblem[] = []
   const events = new Map<string, PhaseEvent>()
@@ -38,7 +38,9 @@ export async function watchPulls(
     try {
       const { github } = ports
       const repository = repositoryOf(entry.key)
-      const pull = await lookTwice(github, repository, () => github.pullRequest(repository, number))
+      const pull = await probeTwice(github, repository, () =>
+        github.pullRequest(repository, number),
+      )
       const event = eventOf(entry, number, pull, ports.clock.now())
       if (event === null) return
       if (event.on === 'closed-unmerged' && !(await reopenOwnClosing(ports, entry))) return

@@ -6,7 +6,7 @@ import {
 } from '../core/issue-key.ts'
 import { spellingsOf } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
-import type { RepositoryMemory } from '../core/meta.ts'
+import type { RepositoryState } from '../core/meta.ts'
 import type { Git, GitHub, IssueSummary } from '../core/ports.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { eachBounded } from '../sys/bounded-waits.ts'
@@ -62,7 +62,7 @@ export async function inspectClones(
   git: Pick<Git, 'inspectClone'>,
   repositories: readonly RepositoryName[],
 ): Promise<CloneReport> {
-  const looked = await eachBounded(repositories, LIMITS.gitConcurrency, async (repository) => {
+  const probed = await eachBounded(repositories, LIMITS.gitConcurrency, async (repository) => {
     try {
       await git.inspectClone(repository)
       return { repository, thrown: null }
@@ -71,8 +71,8 @@ export async function inspectClones(
     }
   })
   return {
-    usable: looked.flatMap(({ repository, thrown }) => (thrown === null ? [repository] : [])),
-    problems: looked.flatMap(({ repository, thrown }) =>
+    usable: probed.flatMap(({ repository, thrown }) => (thrown === null ? [repository] : [])),
+    problems: probed.flatMap(({ repository, thrown }) =>
       thrown === null ? [] : [{ repository, where: formatRepository(repository), thrown }],
     ),
   }
@@ -84,8 +84,8 @@ export type RepositoryPoll = Readonly<{
   /** Everything came from the cache. */
   unchanged: boolean
   /** Both labels were asked for, so nothing can have been missed. */
-  isSweep: boolean
-  sweptAt: RepositoryMemory['sweptAt']
+  isFullPoll: boolean
+  sweptAt: RepositoryState['sweptAt']
   malformed: readonly string[]
 }>
 
@@ -100,14 +100,14 @@ export async function pollRepository(
   github: GitHub,
   settings: TickSettings,
   repository: RepositoryName,
-  memory: RepositoryMemory | undefined,
+  state: RepositoryState | undefined,
   now: number,
   forced: boolean,
 ): Promise<RepositoryPoll> {
-  const sweptAt = memory?.sweptAt ?? null
+  const sweptAt = state?.sweptAt ?? null
   if (!forced && sweptAt !== null && isRecent(fromTimestamp(sweptAt), now)) {
     const poll = await github.pollChanges(repository, fromTimestamp(sweptAt) - LIMITS.pollOverlapMs)
-    return { ...poll, isSweep: false, sweptAt }
+    return { ...poll, isFullPoll: false, sweptAt }
   }
   const labels = [settings.triggers.code, settings.triggers.investigation].flatMap(spellingsOf)
   const polls = await Promise.all(labels.map((label) => github.pollLabel(repository, label)))
@@ -115,7 +115,7 @@ export async function pollRepository(
   return {
     issues: [...new Map(issues.map((issue) => [issue.number, issue])).values()],
     unchanged: polls.every((poll) => poll.unchanged),
-    isSweep: true,
+    isFullPoll: true,
     sweptAt: toTimestamp(Math.min(...polls.map((poll) => poll.serverTime))),
     malformed: polls.flatMap((poll) => poll.malformed),
   }
@@ -123,5 +123,5 @@ export async function pollRepository(
 
 /** The stored time is GitHub's and `now` is ours: either clock may be ahead of the other. */
 function isRecent(sweptAt: number, now: number): boolean {
-  return Math.abs(now - sweptAt) < LIMITS.sweepMs
+  return Math.abs(now - sweptAt) < LIMITS.fullPollMs
 }

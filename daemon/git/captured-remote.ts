@@ -40,7 +40,7 @@ export function withSecrets(
   for (const setting of current) {
     const { key, value } = takeApart(setting)
     if (!key.isHarmless || !value.isHarmless) continue
-    const place = placeOf(key.parts, value.parts)
+    const place = locationOf(key.parts, value.parts)
     const same = found.get(place) ?? []
     same.push(setting)
     found.set(place, same)
@@ -48,7 +48,7 @@ export function withSecrets(
   const whole = settings.flatMap((kept): readonly Setting[] => {
     const name = kept.key.join('')
     if (!isIncomplete(kept)) return [[name, kept.value.join('')]]
-    const same = found.get(placeOf(kept.key, kept.value))?.shift()
+    const same = found.get(locationOf(kept.key, kept.value))?.shift()
     if (same !== undefined) return [same]
     // Sent without a value, a header would take away the one that git makes itself.
     return HEADER_KEY.test(name) ? [] : [[name, kept.value.join('')]]
@@ -71,7 +71,7 @@ function isIncomplete({ key, value }: CapturedRemote['settings'][number]): boole
   return key.length > 1 || value.length > 1
 }
 
-function placeOf(key: TextParts, value: TextParts): string {
+function locationOf(key: TextParts, value: TextParts): string {
   return JSON.stringify([key, value])
 }
 
@@ -93,7 +93,7 @@ function cut(kind: Kind, text: string): Cut {
   const secrets: string[] = []
   let from = 0
   let isHarmless = true
-  for (const { start, end } of secretPlaces(kind, text)) {
+  for (const { start, end } of secretLocations(kind, text)) {
     const before = text.slice(from, start)
     const secret = text.slice(start, end)
     parts.push(before)
@@ -107,7 +107,7 @@ function cut(kind: Kind, text: string): Cut {
 type Span = Readonly<{ start: number; end: number }>
 
 /** In order, those that touch joined. */
-function secretPlaces(kind: Kind, text: string): readonly Span[] {
+function secretLocations(kind: Kind, text: string): readonly Span[] {
   const found = kind.places
     .flatMap((place) => [...text.matchAll(place)])
     .filter(([match]) => !match.endsWith('@') || isSecretUser(match.slice(0, -1)))

@@ -14,7 +14,7 @@ import type { Environment } from './profile.ts'
 import { accessOf, type RemoteAccess, readOperatorSettings } from './remote-access.ts'
 import type { RunGit } from './run-git.ts'
 import {
-  removeLeftovers,
+  removeStaleFiles,
   requireOwnSettings,
   type StorePaths,
   storePaths,
@@ -80,7 +80,7 @@ async function updateStore(deps: StoreDeps, origin: Origin, paths: StorePaths): 
     throw fault('git/store-damaged', { path: store, reason: `${name} is missing` })
   }
   await requireOwnSettings(deps.runGit, store)
-  removeLeftovers(store, deps.clock.now() - deps.timeoutMs)
+  removeStaleFiles(store, deps.clock.now() - deps.timeoutMs)
   return fetchTip(deps, origin, store)
 }
 

@@ -9,7 +9,7 @@ import type { Setting } from './profile.ts'
 type Remote = Readonly<{ scheme: string; host: string | null; segments: readonly string[] }>
 
 /** Where repositories of an API live. */
-type Place = Readonly<{
+type Location = Readonly<{
   /** Whether any URL or path will do whose last two segments are the repository (tests, demo; design §8). */
   isLoopback: boolean
   hosts: readonly string[]
@@ -49,7 +49,7 @@ export function provesRepository(
   repository: RepositoryName,
   apiBase: string,
 ): boolean {
-  const place = placeOf(apiBase)
+  const place = locationOf(apiBase)
   const remote = place.isLoopback ? parseAnyRemote(url) : parseRemote(url)
   if (remote === null || !endsInRepository(remote.segments, repository)) return false
   if (place.isLoopback) return true
@@ -83,12 +83,12 @@ function replaceBeginning(
 
 /** The URL to clone a repository from, as shown to the operator. */
 export function cloneUrl(repository: RepositoryName, apiBase: string): string {
-  return `${placeOf(apiBase).webBase}/${formatRepository(repository)}.git`
+  return `${locationOf(apiBase).webBase}/${formatRepository(repository)}.git`
 }
 
 /** The host an origin must have, as shown to the operator. */
 export function originHost(apiBase: string): string {
-  return placeOf(apiBase).hosts[0] ?? 'this machine'
+  return locationOf(apiBase).hosts[0] ?? 'this machine'
 }
 
 /** A remote URL for people: without user, password, query, and bounded. */
@@ -120,7 +120,7 @@ export function splitCredentials(url: string): SplitUrl {
   return { url: `${scheme}${rest}`, header, secret }
 }
 
-function placeOf(apiBase: string): Place {
+function locationOf(apiBase: string): Location {
   const url = new URL(apiBase)
   const isLoopback = LOOPBACK_HOSTS.includes(url.hostname)
   const host = url.hostname === PUBLIC_API_HOST ? 'github.com' : tenantHost(url.hostname)

@@ -42,10 +42,10 @@ function trapIn(tree: RunTree, { path, kind }: EntryBelow): string | null {
   const name = parts.at(-1)
   const isInRepository = parts.includes('.git')
   if (kind === 'other' && (isInRepository || isRules(name))) return describe(tree, path)
-  if (kind === 'file' && isRules(name) && !isInRepository) return judgeRules(tree, path)
+  if (kind === 'file' && isRules(name) && !isInRepository) return checkRules(tree, path)
   if (name !== '.git') return null
   if (kind === 'symlink') return `${quotePath(path)} is a link`
-  return kind === 'file' ? judgeGitfile(tree, path) : null
+  return kind === 'file' ? checkGitfile(tree, path) : null
 }
 
 function isRules(name: string | undefined): boolean {
@@ -56,14 +56,14 @@ function describe(tree: RunTree, path: BytePath): string {
   return `${quotePath(path)} is a ${treeEntry(tree.path, toBytes(path))?.kind ?? 'strange file'}`
 }
 
-function judgeRules(tree: RunTree, path: BytePath): string | null {
+function checkRules(tree: RunTree, path: BytePath): string | null {
   const size = treeEntry(tree.path, toBytes(path))?.size ?? 0
   if (size <= MAX_RULES_BYTES) return null
   return `${quotePath(path)} has ${size} bytes; at most ${MAX_RULES_BYTES} are read`
 }
 
 /** A file `.git` names the git directory: of a submodule or a linked worktree, say. */
-function judgeGitfile(tree: RunTree, path: BytePath): string | null {
+function checkGitfile(tree: RunTree, path: BytePath): string | null {
   const file = `${tree.path}/${displayPath(path)}`
   const status = fileStatus(file)
   if (status === null || status.size > MAX_GITFILE_BYTES) return null

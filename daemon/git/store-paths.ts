@@ -92,15 +92,15 @@ const LEFTOVER = /\.lock$|^\.?tmp[-_]|^\..*\.tmp$/
  * repository's lock held.
  * @param olderThan milliseconds since the epoch
  */
-export function removeLeftovers(storePath: string, olderThan: number): void {
-  for (const { folder, deep } of PLACES) sweep(join(storePath, folder), deep, olderThan)
+export function removeStaleFiles(storePath: string, olderThan: number): void {
+  for (const { folder, deep } of PLACES) removeStale(join(storePath, folder), deep, olderThan)
 }
 
-function sweep(folder: string, deep: boolean, olderThan: number): void {
+function removeStale(folder: string, deep: boolean, olderThan: number): void {
   for (const name of listDirectory(folder)) {
     const path = join(folder, name)
     const status = fileStatus(path)
-    if (status?.kind === 'directory' && deep) sweep(path, deep, olderThan)
+    if (status?.kind === 'directory' && deep) removeStale(path, deep, olderThan)
     if (status?.kind === 'file' && LEFTOVER.test(name) && status.mtimeMs < olderThan) {
       removeFile(path)
     }

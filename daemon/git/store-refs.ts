@@ -4,7 +4,7 @@ import { fileStatus, removePath } from '../sys/files.ts'
 import { tryLock } from '../sys/kernel-lock.ts'
 import { DURABLE_KEYS } from './profile.ts'
 import { gitFault, type RunGit } from './run-git.ts'
-import { removeLeftovers, storePaths } from './store-paths.ts'
+import { removeStaleFiles, storePaths } from './store-paths.ts'
 
 /** Where commits of runs are kept from being collected. */
 export const RUN_REFS = 'refs/runs/'
@@ -152,7 +152,7 @@ export async function tidyStore(
     const olderThan = deps.clock.now() - deps.timeoutMs
     // A git that outlived its owner may still be writing there; its deadline ends it.
     if (making !== null && making.mtimeMs < olderThan) await removePath(paths.making)
-    if (isMade) removeLeftovers(paths.store, olderThan)
+    if (isMade) removeStaleFiles(paths.store, olderThan)
     if (isMade && goneRuns.length > 0) await dropRunRefs(deps.runGit, paths.store, goneRuns)
     return true
   } finally {

@@ -8,7 +8,7 @@ import { type ConnectionDeps, type ConnectionOptions, openConnection } from './c
 import { openEtagCache } from './etag-cache.ts'
 import { openRequestBuilder } from './http-request.ts'
 import { cachedPageReader, pageReader } from './read-pages.ts'
-import { issueReads, type Reading, repositoryReads } from './reads.ts'
+import { issueReads, type ReadOutcome, repositoryReads } from './reads.ts'
 import { writes } from './writes.ts'
 
 export type GitHubDeps = ConnectionDeps
@@ -33,7 +33,7 @@ export function openGitHub(deps: GitHubDeps, options: GitHubOptions): GitHub & R
   const apiBase = checkedBase(options.apiBase)
   const connection = openConnection(deps, options)
   const build = openRequestBuilder(apiBase, options.version)
-  const reading: Reading = {
+  const reading: ReadOutcome = {
     build,
     read: pageReader(connection),
     readCached: cachedPageReader(connection, openEtagCache(deps, options.cacheDirectory)),

@@ -23,7 +23,7 @@ import { answerFault, badAnswer } from './request-fault.ts'
 type IssueReads = Pick<GitHub, 'pollLabel' | 'pollChanges' | 'issue' | 'comments' | 'timeline'>
 
 /** What reads are made of. */
-export type Reading = Readonly<{
+export type ReadOutcome = Readonly<{
   build: RequestBuilder
   read: ReadPage
   /** For what is asked for again and again. */
@@ -31,7 +31,7 @@ export type Reading = Readonly<{
   bounds: PageBounds
 }>
 
-export function issueReads(reading: Reading): IssueReads {
+export function issueReads(reading: ReadOutcome): IssueReads {
   const { build, read, readCached, bounds } = reading
   return {
     pollLabel: async (repository, label) => {
@@ -156,7 +156,7 @@ type RepositoryReads = Pick<
 > &
   Pick<RepositoryLabels, 'labels'>
 
-export function repositoryReads(reading: Reading): RepositoryReads {
+export function repositoryReads(reading: ReadOutcome): RepositoryReads {
   const { build, read, readCached, bounds } = reading
   return {
     viewer: async () => {

@@ -10,7 +10,7 @@ const OLDEST_SECONDS = 1_500_000_000
 
 export type Gateway = Readonly<{
   /** When the ticker last beat, milliseconds since the epoch; null = there is no beat. */
-  beatAt: number | null
+  heartbeatAt: number | null
   /** When the ticker last got through a beat without a fault; null = this host does not say. */
   successAt: number | null
   /** The running gateway; null when none is known to run. */
@@ -23,15 +23,15 @@ export type Gateway = Readonly<{
 export function readGateway(hermesHome: string): Gateway {
   const running = runningGateway(join(hermesHome, 'gateway.pid'))
   return {
-    beatAt: readBeat(join(hermesHome, 'cron', 'ticker_heartbeat')),
-    successAt: readBeat(join(hermesHome, 'cron', 'ticker_last_success')),
+    heartbeatAt: readHeartbeat(join(hermesHome, 'cron', 'ticker_heartbeat')),
+    successAt: readHeartbeat(join(hermesHome, 'cron', 'ticker_last_success')),
     running,
     environment: running === null ? null : environmentOf(running.pid),
   }
 }
 
 /** The time in the file, in seconds since the epoch; when it holds none, the time of the file. */
-function readBeat(path: string): number | null {
+function readHeartbeat(path: string): number | null {
   const status = fileStatus(path)
   if (status === null) return null
   const text =

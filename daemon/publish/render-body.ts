@@ -3,9 +3,9 @@ import type { Journal, Publication } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import {
   fenceMarkdown,
-  keepsFences,
   neutralizeMarkdown,
   neutralizePlain,
+  retainsFences,
 } from '../core/markdown.ts'
 import type { TreeChange } from '../core/ports.ts'
 import { characters } from '../core/voice.ts'
@@ -32,7 +32,7 @@ const CUT_NOTE = '\n\n*(The text was longer and has been cut.)*'
  */
 export function renderBody(parts: BodyParts): string {
   const summary = parts.summary.trim()
-  const artifacts = renderArtifacts(parts.artifacts, keepsFences(summary))
+  const artifacts = renderArtifacts(parts.artifacts, retainsFences(summary))
   const tail = [...parts.lines, artifacts, parts.marker].filter((part) => part !== '')
   const assemble = (text: string): string =>
     [parts.lead, text, ...tail].filter((part) => part !== '').join('\n\n')

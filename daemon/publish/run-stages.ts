@@ -10,8 +10,8 @@ import {
 import { LIMITS } from '../core/limits.ts'
 import type { Claim, Clock, Git, GitHub, Journals, Log } from '../core/ports.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
-import type { PublishPolicy } from './judge-tree.ts'
-import { type Probe, STAGES, type Stage, type StageInput } from './stages.ts'
+import { type ProbeResult, STAGES, type Stage, type StageInput } from './stages.ts'
+import type { PublishPolicy } from './validate-tree.ts'
 
 // The publish protocol (P§3). For each stage of the plan: look; if it is there, record it. If not,
 // write the intent, act, record. A write whose effect is unknown leaves its intent open; it is repeated
@@ -74,7 +74,7 @@ export function stagesOf(publication: Publication, policy: PublishPolicy): reado
   return PUBLISH_PLANS[publication.plan].filter((stage) => wanted[stage] ?? true)
 }
 
-async function requireWanted(settings: PublishSettings): Promise<void> {
+async function requireEligible(settings: PublishSettings): Promise<void> {
   const reason = await settings.withdrawn()
   if (reason !== null) throw reason
 }
@@ -90,7 +90,7 @@ async function settleStage(
   const stage: Stage = STAGES[name]
   const isOpen = journal.intent !== null
   // What may have happened is looked for before it is asked whether it is wanted (design §9).
-  if (isFirst && !isOpen) await requireWanted(settings)
+  if (isFirst && !isOpen) await requireEligible(settings)
   const input = stageInput(ports, journal, publication)
   const recorded = (from: Journal, marker: string): Journal =>
     save(ports, settings, recordOf(from, name, marker))
@@ -109,7 +109,7 @@ async function settleStage(
     return recorded(journal, answered)
   }
   // Two looks found nothing, so nobody has seen anything of it: it may still be withdrawn.
-  if (isFirst && isOpen) await requireWanted(settings)
+  if (isFirst && isOpen) await requireEligible(settings)
   const windowMs = name === 'pushed' ? settings.pushTimeoutMs : LIMITS.intentMs
   const intended = save(ports, settings, intentOf(ports, journal, name, windowMs))
   try {
@@ -131,7 +131,7 @@ async function settleStage(
 
 /** A write that was repeated although nothing stops GitHub from taking both. */
 function mayHaveTwin(stage: Stage, { intent }: Journal): boolean {
-  return stage.removeTwins !== undefined && intent !== null && intent.attempt > 1
+  return stage.removeDuplicates !== undefined && intent !== null && intent.attempt > 1
 }
 
 /**
@@ -147,7 +147,7 @@ async function settleTwins(
   const { intent } = input.journal
   if (intent === null || !mayHaveTwin(stage, input.journal)) return
   if (unsettledMs(ports, settings, intent) > 0) throw pendingFault(ports, settings, intent)
-  for (const twin of (await stage.removeTwins?.(input)) ?? []) {
+  for (const twin of (await stage.removeDuplicates?.(input)) ?? []) {
     ports.log.warn('twin removed', { stage: intent.stage, twin })
   }
 }
@@ -208,7 +208,7 @@ function pendingFault(ports: PublishPorts, settings: PublishSettings, intent: In
 async function probe(
   stage: Stage,
   input: StageInput,
-): Promise<Exclude<Probe, { kind: 'contradiction' }>> {
+): Promise<Exclude<ProbeResult, { kind: 'contradiction' }>> {
   const seen = await stage.probe(input)
   if (seen.kind === 'contradiction') throw seen.fault
   return seen

@@ -10,10 +10,10 @@ import {
 import { findLabel, isSameLabel } from '../core/labels.ts'
 import type { Git, GitHub, PullRequest } from '../core/ports.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
-import { carriesMarker, commentMarkerOf } from './freeze-publication.ts'
+import { carriesMarker, commentMarkerOf } from './render-publication.ts'
 
 /** What a look at the world says about a stage. A look that could not be completed throws instead. */
-export type Probe =
+export type ProbeResult =
   | Readonly<{ kind: 'found'; marker: string }>
   | Absent
   | Readonly<{ kind: 'contradiction'; fault: Fault }>
@@ -33,16 +33,16 @@ export type StageInput = Readonly<{
 export type Stage = Readonly<{
   /** Leaves this machine, so it needs an intent; a local stage is repeated freely (P§3). */
   remote: boolean
-  probe(input: StageInput): Promise<Probe>
+  probe(input: StageInput): Promise<ProbeResult>
   /** Returns the marker to record. */
   perform(input: StageInput, seen: Absent): Promise<string>
   /** Of a write that GitHub may take twice: removes all but the first, and names what was removed. */
-  removeTwins?(input: StageInput): Promise<readonly string[]>
+  removeDuplicates?(input: StageInput): Promise<readonly string[]>
 }>
 
 const ABSENT: Absent = { kind: 'absent' }
 
-const found = (marker: string): Probe => ({ kind: 'found', marker })
+const found = (marker: string): ProbeResult => ({ kind: 'found', marker })
 
 /** The stages of P§3: found when, performed how. `run-stages.ts` walks them. */
 export const STAGES = {
@@ -69,7 +69,7 @@ export const STAGES = {
       const there = await git.remoteBranch(base.storePath, branch, remote)
       if (there === null) return ABSENT
       if (there === expected) return found(expected)
-      const details = { branch, found: there, expected, kept: keptAs(journal) }
+      const details = { branch, found: there, expected, kept: retainedAs(journal) }
       return { kind: 'contradiction', fault: fault('git/foreign-branch', details) }
     },
     perform: async ({ git, journal, base }) => {
@@ -117,7 +117,7 @@ export const STAGES = {
       const lead = pull === undefined ? '' : `Pull request #${pull} is ready for review.\n\n`
       return String((await github.createComment(journal.key, lead + publication.comment)).id)
     },
-    removeTwins: async (input) => {
+    removeDuplicates: async (input) => {
       const { github, journal } = input
       const listed = await findComments(input)
       // The one we were answered with may not be listed yet; its id is known all the same.
@@ -191,7 +191,7 @@ function required(value: string | null, what: string): string {
 }
 
 /** Where our commit is, whatever becomes of its branch. */
-function keptAs(journal: Journal): string {
+function retainedAs(journal: Journal): string {
   return `${markerOf(journal, 'committed')} in ${journal.base?.storePath ?? ''}`
 }
 
@@ -237,7 +237,7 @@ function notOurs({ journal, base }: StageInput, pulls: readonly PullRequest[]): 
   const theirs = pulls.find((pull) => pull.state === 'open' && pull.baseBranch === base.branch)
   if (theirs === undefined) return fault('github/pull-unlisted', { branch, effect: 'unknown' })
   const { number } = theirs
-  return fault('github/foreign-pull', { number, branch, kept: keptAs(journal), effect: 'none' })
+  return fault('github/foreign-pull', { number, branch, kept: retainedAs(journal), effect: 'none' })
 }
 
 /**
@@ -262,7 +262,7 @@ async function didOurselves(input: StageInput, kind: 'unlabeled' | 'closed'): Pr
 const CLOCK_SLACK_MS = 2_000
 
 /** How far back from an intent a comment of ours may be dated (P§3). */
-const LOOK_BACK_MS = 60_000
+const LIST_BACK_MS = 60_000
 
 /**
  * The ids of our comments of this run, oldest first; none = it is not there. The marker counts only from our
@@ -273,7 +273,7 @@ async function findComments(input: StageInput): Promise<readonly number[]> {
   const { intent, key } = journal
   // Of a repeated write the first one is older than the intent, so all are looked at.
   const isFirst = intent?.attempt === 1
-  const since = isFirst ? fromTimestamp(intent.serverTime) - LOOK_BACK_MS : undefined
+  const since = isFirst ? fromTimestamp(intent.serverTime) - LIST_BACK_MS : undefined
   const { value } = await github.comments(key, since)
   const marker = commentMarkerOf(journal, publication.plan)
   const marked = value.filter(({ body }) => body.includes(marker))
@@ -284,7 +284,7 @@ async function findComments(input: StageInput): Promise<readonly number[]> {
 }
 
 /** Failed looks in a row after which a short list is taken as it is; of a write sent n times, n times as many. */
-const SHORT_LOOKS = 3
+const SHORT_LISTS = 3
 
 /**
  * A list shorter than the issue says is behind, and nothing is known – or the issue counts what GitHub never
@@ -293,7 +293,7 @@ const SHORT_LOOKS = 3
  */
 async function requireWhole({ github, journal }: StageInput, listed: number): Promise<void> {
   const { key, trouble, intent } = journal
-  if ((trouble?.count ?? 0) >= SHORT_LOOKS * (intent?.attempt ?? 1)) return
+  if ((trouble?.count ?? 0) >= SHORT_LISTS * (intent?.attempt ?? 1)) return
   const count = (await github.issue(key))?.commentCount ?? 0
   if (listed >= count) return
   throw fault('github/comments-unlisted', { issue: formatIssue(key), listed, count })

@@ -4,7 +4,7 @@ import { describeThrown, type Fault, fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { type Meta, newMeta } from '../core/meta.ts'
 import type { Change, Clock, Store } from '../core/ports.ts'
-import { EMPTY_QUEUE, type QueueState } from '../core/queue.ts'
+import { EMPTY_QUEUE, type QueueState } from '../core/queue-state.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import {
   copyFile,
@@ -21,8 +21,8 @@ import type { StoredFields } from './schema-parts.ts'
 import {
   META_FORMAT,
   QUEUE_FORMAT,
-  type Reading,
   renderStoredFile,
+  type StoredContent,
   type StoredFormat,
   storedFileReader,
 } from './stored-file.ts'
@@ -44,7 +44,7 @@ type Dependencies = Readonly<{
 type Document<Content, File extends StoredFields & Content> = Readonly<{
   path: string
   format: StoredFormat<Content, File>
-  reading: () => Reading<Content>
+  reading: () => StoredContent<Content>
   absent: Content
   /** What the first change begins with, when that has to be stored whatever the change is. */
   begin: (() => Content) | null
@@ -96,8 +96,8 @@ function read<Content, File extends StoredFields & Content>(
   try {
     throw corruptFault(path, reading.reason, () =>
       lock === null
-        ? findKeptBytes(path, format.maxBytes)
-        : keepCorruptBytes(path, format.maxBytes, clock.now()),
+        ? findArchivedBytes(path, format.maxBytes)
+        : archiveCorruptBytes(path, format.maxBytes, clock.now()),
     )
   } finally {
     lock?.close()
@@ -116,16 +116,16 @@ async function changeDocument<Content extends object, File extends StoredFields 
     const reading = document.reading()
     if (reading.kind === 'corrupt') {
       throw corruptFault(path, reading.reason, () =>
-        keepCorruptBytes(path, format.maxBytes, clock.now()),
+        archiveCorruptBytes(path, format.maxBytes, clock.now()),
       )
     }
     if (reading.kind === 'absent') refuseDatabase(layout)
     const before = reading.kind === 'read' ? reading.content : (begin?.() ?? absent)
     const { state, value } = change(before)
-    const mustBegin = reading.kind === 'absent' && begin !== null
-    if (state !== before || mustBegin) {
+    const mustStart = reading.kind === 'absent' && begin !== null
+    if (state !== before || mustStart) {
       const text = renderStoredFile(path, format, state)
-      removeLeftovers(layout.stateDir, path)
+      removeTemporaryFiles(layout.stateDir, path)
       writeFileAtomic(path, text)
     }
     return value
@@ -161,7 +161,7 @@ function corruptFault(path: string, reason: string, keep: () => string | null): 
 }
 
 /** Removes what writers that were killed left; no other writer is there while the lock is held. */
-function removeLeftovers(stateDir: string, path: string): void {
+function removeTemporaryFiles(stateDir: string, path: string): void {
   const prefix = `.${basename(path)}.`
   for (const name of listDirectory(stateDir)) {
     if (name.startsWith(prefix) && name.endsWith('.tmp')) removeFile(join(stateDir, name))
@@ -169,7 +169,7 @@ function removeLeftovers(stateDir: string, path: string): void {
 }
 
 /** The copy of exactly these bytes that was made earlier, or null. */
-function findKeptBytes(path: string, maxBytes: number): string | null {
+function findArchivedBytes(path: string, maxBytes: number): string | null {
   const folder = dirname(path)
   const prefix = prefixOf(path)
   const copies = listDirectory(folder).filter((name) => name.startsWith(prefix))
@@ -183,8 +183,8 @@ function findKeptBytes(path: string, maxBytes: number): string | null {
  * itself stays as it is (design §5). For the holder of the state lock only. Faults: sys/io.
  * @param now milliseconds since the epoch
  */
-function keepCorruptBytes(path: string, maxBytes: number, now: number): string {
-  const kept = findKeptBytes(path, maxBytes)
+function archiveCorruptBytes(path: string, maxBytes: number, now: number): string {
+  const kept = findArchivedBytes(path, maxBytes)
   if (kept !== null) return kept
   let at = now
   while (fileStatus(copyName(path, at)) !== null) at += 1

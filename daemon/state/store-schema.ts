@@ -1,5 +1,5 @@
-import { type Meta, type RepositoryMemory, TICK_OUTCOMES } from '../core/meta.ts'
-import { type Circuit, PHASES, type QueueEntry, type QueueState } from '../core/queue.ts'
+import { type Meta, type RepositoryState, TICK_OUTCOMES } from '../core/meta.ts'
+import { type Circuit, PHASES, type QueueEntry, type QueueState } from '../core/queue-state.ts'
 import {
   COUNT,
   closedObject,
@@ -61,7 +61,7 @@ const UUID: Schema<string> = {
   pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$',
 }
 
-const REPOSITORY: Schema<RepositoryMemory> = closedObject({
+const REPOSITORY: Schema<RepositoryState> = closedObject({
   sweptAt: orNull(TIME),
   problem: orNull(RECORDED_ERROR),
 })

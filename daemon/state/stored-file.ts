@@ -4,7 +4,7 @@ import { formatRepository, issueId, parseRepositoryName } from '../core/issue-ke
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Meta } from '../core/meta.ts'
-import type { QueueState } from '../core/queue.ts'
+import type { QueueState } from '../core/queue-state.ts'
 import {
   type Checked,
   describeExpectation,
@@ -22,7 +22,7 @@ import {
 } from './validate-state.generated.js'
 
 /** What a stored file amounts to. A corrupt one was not touched. */
-export type Reading<Content> =
+export type StoredContent<Content> =
   | Readonly<{ kind: 'absent' }>
   | Readonly<{ kind: 'read'; content: Content }>
   | Readonly<{ kind: 'corrupt'; reason: string }>
@@ -35,7 +35,7 @@ export type Reading<Content> =
 export function readStoredFile<Content, File extends StoredFields & Content>(
   path: string,
   format: StoredFormat<Content, File>,
-): Reading<Content> {
+): StoredContent<Content> {
   return storedFileReader(path, format)()
 }
 
@@ -47,8 +47,8 @@ export function readStoredFile<Content, File extends StoredFields & Content>(
 export function storedFileReader<Content, File extends StoredFields & Content>(
   path: string,
   format: StoredFormat<Content, File>,
-): () => Reading<Content> {
-  let last: Readonly<{ bytes: Buffer; reading: Reading<Content> }> | null = null
+): () => StoredContent<Content> {
+  let last: Readonly<{ bytes: Buffer; reading: StoredContent<Content> }> | null = null
   return () => {
     const size = fileStatus(path)?.size ?? 0
     if (size > format.maxBytes) return corrupt(`it is larger than ${format.maxBytes} bytes`)
@@ -65,7 +65,7 @@ function interpret<Content, File extends StoredFields & Content>(
   path: string,
   bytes: Buffer,
   format: StoredFormat<Content, File>,
-): Reading<Content> {
+): StoredContent<Content> {
   if (bytes.length === 0) return corrupt('it is empty')
   if (!isUtf8(bytes)) return corrupt('it is not UTF-8')
   const data = parseJson(bytes.toString('utf8'))
@@ -97,7 +97,7 @@ export function renderStoredFile<Content extends object, File extends StoredFiel
 function check<Content, File extends StoredFields & Content>(
   data: unknown,
   format: StoredFormat<Content, File>,
-): Exclude<Reading<Content>, { kind: 'absent' }> {
+): Exclude<StoredContent<Content>, { kind: 'absent' }> {
   const checked = format.validate(data)
   if (!checked.ok) return corrupt(describe(checked))
   const content = format.contentOf(checked.value)

@@ -4,14 +4,14 @@
 import { isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { Clock } from '../core/ports.ts'
-import { claimsSuccess, type Launch } from '../core/supervisor-files.ts'
+import { claimsSuccess, type Launch } from '../core/supervision-files.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
 import { treeFingerprint } from '../sys/tree-entry.ts'
 
 const SHORTEST_INTERVAL_MS = 250
 const LONGEST_INTERVAL_MS = 10_000
 /** A wait is noticed as over at most this part of it late. */
-const LOOKS_PER_WAIT = 8
+const PROBES_PER_WAIT = 8
 
 export type Activity = Readonly<{
   noteOutput(): void
@@ -24,11 +24,11 @@ type Watched = Pick<Launch, 'completionGraceMs' | 'stallMs' | 'treePath' | 'resu
 export function watchActivity(clock: Clock, watched: Watched): Activity {
   const intervalMs = intervalOf(watched)
   let changedAt = clock.now()
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let probedAt = Number.NEGATIVE_INFINITY
   let fingerprint = ''
   let hasResult = false
 
-  const lookCloser = (now: number): void => {
+  const fingerprintTree = (now: number): void => {
     hasResult = watched.completionGraceMs > 0 && resultClaimsSuccess(watched.resultPath)
     if (!hasResult && watched.stallMs === 0) return
     const found = fingerprintOf(watched)
@@ -42,9 +42,9 @@ export function watchActivity(clock: Clock, watched: Watched): Activity {
     },
     look: () => {
       const now = clock.now()
-      if (now - lookedAt >= intervalMs) {
-        lookedAt = now
-        lookCloser(now)
+      if (now - probedAt >= intervalMs) {
+        probedAt = now
+        fingerprintTree(now)
       }
       return { hasResult, quietMs: now - changedAt }
     },
@@ -53,7 +53,7 @@ export function watchActivity(clock: Clock, watched: Watched): Activity {
 
 function intervalOf({ completionGraceMs, stallMs }: Watched): number {
   const waits = [completionGraceMs, stallMs].filter((ms) => ms > 0)
-  const wanted = Math.min(...waits) / LOOKS_PER_WAIT
+  const wanted = Math.min(...waits) / PROBES_PER_WAIT
   return Math.min(Math.max(wanted, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
 }
 

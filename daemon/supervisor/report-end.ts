@@ -1,11 +1,11 @@
 import { dirname } from 'node:path'
 import { isFault } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
-import type { EndReason, ExitReport, Launch } from '../core/supervisor-files.ts'
+import type { EndReason, ExitReport, Launch } from '../core/supervision-files.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { syncFilesystemOf } from '../sys/native.ts'
-import type { PreparedRun } from './prepare-run.ts'
-import { writeExit } from './run-files.ts'
+import type { PreparedRun } from './prepare-worker.ts'
+import { writeExit } from './report-files.ts'
 
 /** What is known at one look at a living worker. Times in milliseconds since the epoch. */
 export type Observation = Readonly<{

@@ -10,7 +10,7 @@
 // It speaks only through files, so it does not matter whether the runner still lives.
 
 import type { Clock } from '../core/ports.ts'
-import type { Started } from '../core/supervisor-files.ts'
+import type { Started } from '../core/supervision-files.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { drainDescriptor } from '../sys/drain-descriptor.ts'
 import { closeDescriptor } from '../sys/files.ts'
@@ -19,10 +19,10 @@ import { createPipe } from '../sys/native.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
 import { spawnWorker } from '../sys/spawn-worker.ts'
 import { watchActivity } from './activity.ts'
-import { keepWorker } from './keep-worker.ts'
-import { prepareRun } from './prepare-run.ts'
+import { prepareRun } from './prepare-worker.ts'
 import { reportEnd } from './report-end.ts'
-import { writeStarted } from './run-files.ts'
+import { writeStarted } from './report-files.ts'
+import { superviseWorker } from './supervise-worker.ts'
 
 /** Runs the worker described in a run's folder; resolves when exit.json is durable. Faults: any of `prepareRun`. */
 export async function superviseRun(clock: Clock, directory: string): Promise<void> {
@@ -56,7 +56,7 @@ export async function superviseRun(clock: Clock, directory: string): Promise<voi
       activity.noteOutput()
     })
     const scene = { clock, directory, run, started, activity, drain, stop: stop.signal }
-    if (spawned.kind === 'spawned') return await keepWorker(scene, spawned.worker)
+    if (spawned.kind === 'spawned') return await superviseWorker(scene, spawned.worker)
     drain.stop()
     await reportEnd(scene, {
       reason: 'spawn-failed',

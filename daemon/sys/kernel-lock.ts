@@ -27,7 +27,7 @@ const OPEN_FLAGS =
 const PROBE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** How often we look again while the file is replaced under us, or only probes are in the way. */
-const MAX_LOOKS = 100
+const MAX_TRIES = 100
 const PROBE_PAUSE_MS = 1
 const LONGEST_POLL_MS = 50
 
@@ -141,7 +141,7 @@ export function isLocked(path: string): boolean {
 
 /** Looks again while nothing can be said (null), which ends unless somebody prevents it on purpose. */
 function settle<T>(path: string, look: () => T | null): T {
-  for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
+  for (let looks = 0; looks < MAX_TRIES; looks += 1) {
     const found = look()
     if (found !== null) return found
   }

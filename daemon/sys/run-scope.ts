@@ -14,7 +14,7 @@ import { findProgram, runProcess } from './run-process.ts'
 type Environment = Readonly<Record<string, string>>
 
 /** Where systemd shows itself; tests have other places. */
-export type ScopePlaces = Readonly<{
+export type ScopePaths = Readonly<{
   /** Exists while systemd is the system's manager (sd_booted(3)). */
   booted: string
   /** proc(5). */
@@ -40,7 +40,7 @@ export type RunScope = Readonly<{
 const CALL_MS = 1000
 /** The answer comes when the move is queued; it is done a moment later. */
 const MOVE_MS = 500
-const LOOK_PAUSE_MS = 5
+const PROBE_INTERVAL_MS = 5
 const GROUP_BYTES = 64 * 1024
 /** Where busctl is when PATH is bare. */
 const SYSTEM_FOLDERS = '/usr/local/bin:/usr/bin:/bin'
@@ -48,7 +48,7 @@ const SYSTEM_FOLDERS = '/usr/local/bin:/usr/bin:/bin'
 /** Whether runs get a scope here, or why not; one line of reason for `doctor`. Starts nothing. */
 export function describeScope(
   environment: Environment,
-  places: ScopePlaces = systemPlaces(),
+  places: ScopePaths = systemScopePaths(),
 ): ScopeSupport {
   const none = (reason: string): ScopeSupport => ({ kind: 'none', reason })
   if (platformName() !== 'linux') return none('there is no systemd on this system')
@@ -72,7 +72,7 @@ export function describeScope(
 export function openRunScope(
   clock: Clock,
   environment: Environment,
-  places: ScopePlaces = systemPlaces(),
+  places: ScopePaths = systemScopePaths(),
 ): RunScope {
   let support: ScopeSupport | null = null
   return {
@@ -121,20 +121,20 @@ async function askToMove(
 
 async function isInGroup(
   clock: Clock,
-  { processes }: ScopePlaces,
+  { processes }: ScopePaths,
   pid: number,
   unit: string,
 ): Promise<boolean> {
   const path = join(processes, String(pid), 'cgroup')
   // Counted in sleeps: a clock that is set meanwhile must not end the wait.
-  for (let waitedMs = 0; waitedMs <= MOVE_MS; waitedMs += LOOK_PAUSE_MS) {
+  for (let waitedMs = 0; waitedMs <= MOVE_MS; waitedMs += PROBE_INTERVAL_MS) {
     if (readText(path).includes(`/${unit}`)) return true
-    await clock.sleep(LOOK_PAUSE_MS)
+    await clock.sleep(PROBE_INTERVAL_MS)
   }
   return false
 }
 
-function systemPlaces(): ScopePlaces {
+function systemScopePaths(): ScopePaths {
   return {
     booted: '/run/systemd/system',
     processes: '/proc',

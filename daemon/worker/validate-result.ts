@@ -68,8 +68,8 @@ export function parseResult(
     const summary = value['summary']
     return {
       kind: 'failure',
-      status: mendText(shorten(status)),
-      summary: typeof summary === 'string' ? mendText(summary) : '',
+      status: fixEncoding(shorten(status)),
+      summary: typeof summary === 'string' ? fixEncoding(summary) : '',
     }
   }
   const rules: Readonly<Record<string, FieldRule>> = FIELDS
@@ -181,7 +181,7 @@ function artifactsProblem(value: JsonValue): string | null {
 }
 
 /** What a worker says of its failure is told, whatever it is: half characters and NULs are not. */
-function mendText(text: string): string {
+function fixEncoding(text: string): string {
   return cutUtf8(text.replaceAll(/[\p{Surrogate}\0]/gu, '\uFFFD'), LIMITS.summaryBytes)
 }
 

@@ -35,7 +35,7 @@ export async function openStage(dist) {
 
 async function startGitHub(dist, root) {
   mkdirSync(root)
-  const child = spawn(process.execPath, [join(dist, 'github.mjs'), '--root', root], {
+  const child = spawn(process.execPath, [join(dist, 'embedded-github.mjs'), '--root', root], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout })
@@ -154,7 +154,7 @@ const PHASES = {
 
 /** Fills a state directory with issues, by the program's own rules for what may be stored. */
 export async function storeIssues(stateDir, repo, count) {
-  const { EMPTY_QUEUE, newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue.ts')
+  const { EMPTY_QUEUE, newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue-state.ts')
   const stored = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
   const [owner, name] = repo.split('/')
   const now = new Date().toISOString()

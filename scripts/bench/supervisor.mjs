@@ -51,7 +51,7 @@ spawn('/bin/sh', ['-c', ': >up'], { cwd: process.argv[2], stdio: 'ignore', detac
 
 /** Output, start and end of supervised workers. */
 export async function measureSupervisor(stage, pairs) {
-  const { formatRunFile } = await importTypeScript(REPOSITORY, 'daemon/core/supervisor-files.ts')
+  const { formatRunFile } = await importTypeScript(REPOSITORY, 'daemon/core/supervision-files.ts')
   const bench = { ...stage, formatRunFile, root: join(stage.root, 'supervisor') }
   mkdirSync(bench.root)
   for (const [name, text] of Object.entries({ writer: WRITER, starter: STARTER }))

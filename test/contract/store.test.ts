@@ -10,7 +10,7 @@ import {
   type QueueEntry,
   type QueueState,
   withEntry,
-} from '../../daemon/core/queue.ts'
+} from '../../daemon/core/queue-state.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { ensureDirectory, writeFileAtomic } from '../../daemon/sys/files.ts'

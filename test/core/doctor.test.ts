@@ -2,30 +2,30 @@ import { describe, expect, test } from '@jest/globals'
 import {
   CATEGORIES,
   type Category,
-  countVerdicts,
+  CHECK_STATUSES,
+  type CheckStatus,
+  countStatuses,
   describeAge,
   describeBytes,
   environmentOfCron,
+  evaluateFileSystem,
+  evaluateSpace,
   exitCodeOf,
   HEARTBEAT_MS,
   isAtLeast,
   isStrippedByHermes,
-  judgeFileSystem,
-  judgeSpace,
   nearMissesOf,
   parseVersion,
   SPACE_GOALS,
   SUCCESS_MS,
-  troubleOfTicker,
-  VERDICTS,
-  type Verdict,
-} from '../../daemon/core/doctor.ts'
+  tickerProblem,
+} from '../../daemon/doctor/check-result.ts'
 import { parsePidNote } from '../../daemon/host/gateway.ts'
 
 describe('what is the exit code of a report?', () => {
-  const result = (verdict: Verdict, category: Category) => ({ verdict, category })
-  const ALL = Object.keys(VERDICTS).flatMap((verdict) =>
-    Object.keys(CATEGORIES).map((category) => result(verdict as Verdict, category as Category)),
+  const result = (verdict: CheckStatus, category: Category) => ({ verdict, category })
+  const ALL = Object.keys(CHECK_STATUSES).flatMap((verdict) =>
+    Object.keys(CATEGORIES).map((category) => result(verdict as CheckStatus, category as Category)),
   )
 
   test('nothing but a failure counts', () => {
@@ -49,7 +49,7 @@ describe('what is the exit code of a report?', () => {
 
   test('the summary counts every verdict, also those that did not occur', () => {
     const found = [result('ok', 'host-prerequisite'), result('fail', 'host-prerequisite')]
-    expect(countVerdicts(found)).toEqual({ ok: 1, warn: 0, fail: 1, skipped: 0 })
+    expect(countStatuses(found)).toEqual({ ok: 1, warn: 0, fail: 1, skipped: 0 })
   })
 })
 
@@ -135,7 +135,7 @@ describe('how are numbers judged?', () => {
     [-HEARTBEAT_MS - 1, 0, /^its last beat is 3 min in the future$/],
     [0, SUCCESS_MS + 1, /without a fault was 10 min ago$/],
   ])('of a ticker: beat %s ms ago, success %s ms ago', (beatMs, successMs, trouble) => {
-    const found = troubleOfTicker(beatMs, successMs)
+    const found = tickerProblem(beatMs, successMs)
     expect(found === null ? null : trouble?.test(found)).toBe(trouble === null ? null : true)
   })
 
@@ -151,19 +151,19 @@ describe('how are numbers judged?', () => {
     [0x9123683e, null],
     [0x58465342, null],
   ])('a file system with the number %p: %p', (magic, verdict) => {
-    expect(judgeFileSystem(magic)?.verdict ?? null).toBe(verdict)
+    expect(evaluateFileSystem(magic)?.verdict ?? null).toBe(verdict)
   })
 
   test('space is judged by the scarcer of bytes and inodes', () => {
     const { bytes, inodes } = SPACE_GOALS
     const plenty = [bytes.comfortable, inodes.comfortable] as const
-    expect(judgeSpace(...plenty)).toBe('ok')
-    expect(judgeSpace(bytes.comfortable, null)).toBe('ok')
-    expect(judgeSpace(bytes.comfortable - 1, plenty[1])).toBe('warn')
-    expect(judgeSpace(plenty[0], inodes.comfortable - 1)).toBe('warn')
-    expect(judgeSpace(bytes.least - 1, plenty[1])).toBe('fail')
-    expect(judgeSpace(plenty[0], inodes.least - 1)).toBe('fail')
-    expect(judgeSpace(bytes.least - 1, null)).toBe('fail')
+    expect(evaluateSpace(...plenty)).toBe('ok')
+    expect(evaluateSpace(bytes.comfortable, null)).toBe('ok')
+    expect(evaluateSpace(bytes.comfortable - 1, plenty[1])).toBe('warn')
+    expect(evaluateSpace(plenty[0], inodes.comfortable - 1)).toBe('warn')
+    expect(evaluateSpace(bytes.least - 1, plenty[1])).toBe('fail')
+    expect(evaluateSpace(plenty[0], inodes.least - 1)).toBe('fail')
+    expect(evaluateSpace(bytes.least - 1, null)).toBe('fail')
   })
 
   test('versions are found in what programs print, and compared part by part', () => {

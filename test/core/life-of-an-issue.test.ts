@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { closesIssue, openPullClosing } from '../../daemon/core/closing-reference.ts'
-import { decideIntake, type IntakeDecision } from '../../daemon/core/intake.ts'
+import { decideIntake, type IntakeDecision } from '../../daemon/core/decide-intake.ts'
 import { addDiagnostics, type Diagnostic } from '../../daemon/core/meta.ts'
 import type { IssueSummary } from '../../daemon/core/ports.ts'
-import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue.ts'
+import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue-state.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import {
   applyEvent,

@@ -36,7 +36,7 @@ import {
   parseEnvironment,
   parseRunFile,
   type Started,
-} from '../../daemon/core/supervisor-files.ts'
+} from '../../daemon/core/supervision-files.ts'
 
 // What the processes of a run agree on: names, files and variables; and how their effects are observed.
 
@@ -366,7 +366,7 @@ describe('what an end means', () => {
   test('processes left over outrank every end: it is judged once they are gone', () => {
     for (const reason of REASONS) {
       expect(verdictOn({ reason, exitCode: 0, unkillable: [7] })).toEqual({
-        kind: 'unswept',
+        kind: 'unreaped',
         onceClear: verdictOn({ reason, exitCode: 0 }),
       })
     }
@@ -378,7 +378,7 @@ describe('what an end means', () => {
     ['there never was one', false, false, { kind: 'failed', code: 'worker/interrupted' }],
   ])('a vanished supervisor may have left processes: %s', (_, launched, workerStarted, once) => {
     expect(classifyEnd({ kind: 'vanished', launched, workerStarted }, FACTS)).toMatchObject({
-      kind: 'unswept',
+      kind: 'unreaped',
       onceClear: once,
     })
   })

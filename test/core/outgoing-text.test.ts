@@ -4,7 +4,7 @@ import { neutralizeMarkdown, neutralizePlain } from '../../daemon/core/markdown.
 import { looksLikeGithubToken, redact } from '../../daemon/core/redaction.ts'
 import {
   characters,
-  judgeVoice,
+  checkVoice,
   type OutgoingText,
   shortenCharacters,
 } from '../../daemon/core/voice.ts'
@@ -237,7 +237,7 @@ describe('the public-voice rule', () => {
     ['with spaces of its own', 'a the bot b', 'THE BOT', 'the bot'],
     ['across lines', 'a\nb', 'a\nb', 'a\nb'],
   ])('a term is found %s, and reported in lower case', (_, text, term, word) => {
-    expect(judgeVoice([outgoing(text)], [term])).toEqual({
+    expect(checkVoice([outgoing(text)], [term])).toEqual({
       kind: 'forbidden',
       where: 'comment',
       word,
@@ -246,13 +246,13 @@ describe('the public-voice rule', () => {
 
   test('blank terms forbid nothing, and an empty list neither', () => {
     const text = outgoing('any  text \t here')
-    expect(judgeVoice([text], ['', ' ', '\t', '\u3000'])).toEqual({ kind: 'fine' })
-    expect(judgeVoice([text], [])).toEqual({ kind: 'fine' })
+    expect(checkVoice([text], ['', ' ', '\t', '\u3000'])).toEqual({ kind: 'fine' })
+    expect(checkVoice([text], [])).toEqual({ kind: 'fine' })
   })
 
   test('the first listed term of the first bad text is named', () => {
     const texts = [outgoing('fine'), outgoing('b a', { where: 'title' }), outgoing('c')]
-    expect(judgeVoice(texts, ['c', 'a', 'b'])).toEqual({
+    expect(checkVoice(texts, ['c', 'a', 'b'])).toEqual({
       kind: 'forbidden',
       where: 'title',
       word: 'a',
@@ -261,7 +261,7 @@ describe('the public-voice rule', () => {
 
   test('a forbidden term in the last text outranks a length in the first', () => {
     const texts = [outgoing('too long', { limit: 3 }), outgoing('bad')]
-    expect(judgeVoice(texts, ['bad'])).toMatchObject({ kind: 'forbidden' })
+    expect(checkVoice(texts, ['bad'])).toMatchObject({ kind: 'forbidden' })
   })
 
   test.each<[string, string, number, OutgoingText['unit']]>([
@@ -270,8 +270,8 @@ describe('the public-voice rule', () => {
     ['bytes of letters', 'x'.repeat(300), 300, 'bytes'],
     ['bytes of others', 'é🤖'.repeat(10), 60, 'bytes'],
   ])('exactly at the limit is fine, one more is not: %s', (_, text, limit, unit) => {
-    expect(judgeVoice([outgoing(text, { limit, unit })], [])).toEqual({ kind: 'fine' })
-    expect(judgeVoice([outgoing(`${text}x`, { limit, unit })], [])).toEqual({
+    expect(checkVoice([outgoing(text, { limit, unit })], [])).toEqual({ kind: 'fine' })
+    expect(checkVoice([outgoing(`${text}x`, { limit, unit })], [])).toEqual({
       kind: 'too-long',
       where: 'comment',
       found: limit + 1,

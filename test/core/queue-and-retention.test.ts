@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { FAULTS } from '../../daemon/core/fault-catalogue.ts'
 import { type Journal, RUN_STAGES, type RunStage } from '../../daemon/core/journal.ts'
-import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue.ts'
+import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue-state.ts'
 import {
   closeCircuits,
   fateOfRun,
@@ -9,17 +9,17 @@ import {
   QUEUE_VERBS,
   type QueueVerb,
   refusalHint,
-} from '../../daemon/core/queue-change.ts'
+} from '../../daemon/core/queue-verbs.ts'
 import { resumableStage } from '../../daemon/core/resume.ts'
 import {
+  decideRetention,
+  GARBAGE_KINDS,
+  type GarbageKind,
   isOldEnough,
-  judgeLeftover,
-  LEFTOVER_KINDS,
-  type LeftoverKind,
+  LIVENESS_CLASSES,
+  type Liveness,
+  livenessOf,
   type RetentionPolicy,
-  STANDINGS,
-  type Standing,
-  standingOf,
 } from '../../daemon/core/retention.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { applyEvent } from '../../daemon/core/transitions.ts'
@@ -255,7 +255,7 @@ describe('what is kept, and how long', () => {
   const ALL_PHASES = Object.keys(PHASES) as Phase[]
 
   /** After which time a run's files and its tree go, by how it stands with its issue. */
-  const LIMITS_OF_RUNS: Readonly<Record<Standing, Readonly<{ run: number; tree: number }>>> = {
+  const LIMITS_OF_RUNS: Readonly<Record<Liveness, Readonly<{ run: number; tree: number }>>> = {
     'at-work': { run: NEVER, tree: NEVER },
     resuming: { run: NEVER, tree: NEVER },
     previewed: { run: NEVER, tree: 30 * DAY },
@@ -267,21 +267,21 @@ describe('what is kept, and how long', () => {
   }
   const LIMITS_OF_OTHERS = { temporary: HOUR, folder: HOUR, archived: 7 * DAY } as const
 
-  const ALL_STANDINGS = Object.keys(STANDINGS) as Standing[]
-  const CASES = (Object.keys(LEFTOVER_KINDS) as LeftoverKind[]).flatMap((kind) =>
-    ALL_STANDINGS.map((standing): [LeftoverKind, Standing, number] => {
+  const ALL_STANDINGS = Object.keys(LIVENESS_CLASSES) as Liveness[]
+  const CASES = (Object.keys(GARBAGE_KINDS) as GarbageKind[]).flatMap((kind) =>
+    ALL_STANDINGS.map((standing): [GarbageKind, Liveness, number] => {
       const isOfRun = kind === 'run' || kind === 'tree'
       return [kind, standing, isOfRun ? LIMITS_OF_RUNS[standing][kind] : LIMITS_OF_OTHERS[kind]]
     }),
   )
 
   const actionAt = (
-    kind: LeftoverKind,
-    standing: Standing,
+    kind: GarbageKind,
+    standing: Liveness,
     ageMs: number,
     policy = POLICY,
     isPlain = true,
-  ): string => judgeLeftover({ kind, isPlain }, standing, START - ageMs, START, policy).action
+  ): string => decideRetention({ kind, isPlain }, standing, START - ageMs, START, policy).action
 
   describe('how long is a leftover kept?', () => {
     test.each(CASES)('%s, its run %s: %d ms, to the millisecond', (kind, standing, limit) => {
@@ -314,7 +314,7 @@ describe('what is kept, and how long', () => {
 
     test('every verdict says why', () => {
       for (const [kind, standing] of CASES) {
-        const verdict = judgeLeftover({ kind, isPlain: true }, standing, START, START, POLICY)
+        const verdict = decideRetention({ kind, isPlain: true }, standing, START, START, POLICY)
         expect(verdict.reason).toMatch(/^[a-z].+[a-z]$/)
       }
     })
@@ -330,11 +330,11 @@ describe('what is kept, and how long', () => {
     const standing = (
       journal: Journal | null,
       entry: QueueEntry | undefined,
-      change: Partial<Parameters<typeof standingOf>[0]> = {},
-    ): Standing =>
-      standingOf({ runId: RUN, isHeld: false, journal, hasFiles: false, entry, ...change })
+      change: Partial<Parameters<typeof livenessOf>[0]> = {},
+    ): Liveness =>
+      livenessOf({ runId: RUN, isHeld: false, journal, hasFiles: false, entry, ...change })
 
-    test.each<[Phase, Standing]>([
+    test.each<[Phase, Liveness]>([
       ['queued', 'current'],
       ['in_progress', 'current'],
       ['awaiting_review', 'current'],

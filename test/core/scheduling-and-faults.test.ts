@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { afterFailure, afterRunEnd, judgeCircuit } from '../../daemon/core/circuits.ts'
+import { afterFailure, afterRunEnd, evaluateCircuit } from '../../daemon/core/circuits.ts'
 import {
   asFault,
   describeFault,
@@ -24,12 +24,12 @@ import {
   type QueueEntry,
   type QueueState,
   withEntry,
-} from '../../daemon/core/queue.ts'
+} from '../../daemon/core/queue-state.ts'
 import {
   backoffMs,
   eligibleEntries,
+  evaluateGate,
   type Gate,
-  judgeGate,
   LONGEST_WAIT_MS,
   nextHead,
 } from '../../daemon/core/scheduling.ts'
@@ -129,7 +129,7 @@ describe('circuits', () => {
     return circuits
   }
   const judged = (circuits: Circuits, now = NOW) =>
-    judgeCircuit(circuits['repository:o/a'] ?? circuits['provider:github'], now, CIRCUITS)
+    evaluateCircuit(circuits['repository:o/a'] ?? circuits['provider:github'], now, CIRCUITS)
   const startable = (circuits: Circuits, now: number, ...more: readonly QueueEntry[]) => {
     const entries = [entry('o/a#1', 9), entry('o/b#1', 8), ...more]
     const capacity = { parallelism: 9, perRepository: 0 }
@@ -228,7 +228,7 @@ describe('what a tick may do', () => {
   const INTERVAL = 10 * MINUTE
   const meta = (change: Partial<Meta>): Meta => ({ ...newMeta(''), ...change })
   const gate = (change: Partial<Meta>, forced = false): Gate =>
-    judgeGate(meta(change), NOW, INTERVAL, forced)
+    evaluateGate(meta(change), NOW, INTERVAL, forced)
   const polled = (msAgo: number): Partial<Meta> => ({ lastPollStarted: toTimestamp(NOW - msAgo) })
   const limited = (ms: number): Partial<Meta> => ({
     wait: { kind: 'primary', until: toTimestamp(NOW + ms) },

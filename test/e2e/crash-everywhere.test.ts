@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { formatRunFile, parseRunFile } from '../../daemon/core/supervisor-files.ts'
+import { formatRunFile, parseRunFile } from '../../daemon/core/supervision-files.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import {
   currentBootId,

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { planBlows, VICTIMS } from '../../daemon/app/crash-plan.ts'
+import { planKills, VICTIMS } from '../../daemon/demo/crash-plan.ts'
 import { environmentOf, listProcesses } from '../../daemon/sys/process-identity.ts'
 import { waitUntil } from '../support/processes.ts'
 import { type Finished, openProgramRig, PROGRAM, type ProgramRig } from '../support/program-rig.ts'
@@ -212,11 +212,11 @@ describe('does the demo show the whole job?', () => {
 
   test('whatever the seed, 8 to 11 kills are planned, the same each time, and at most two supervisors', () => {
     for (let seed = 0; seed < 500; seed += 1) {
-      const processes = planBlows(seed).flatMap(({ victim }) => VICTIMS[victim].processes)
+      const processes = planKills(seed).flatMap(({ victim }) => VICTIMS[victim].processes)
       const supervisors = processes.filter((name) => name === 'supervisor').length
       const isRight = processes.length >= 8 && processes.length <= 11 && supervisors <= 2
       expect({ seed, isRight }).toEqual({ seed, isRight: true })
-      expect(planBlows(seed)).toEqual(planBlows(seed))
+      expect(planKills(seed)).toEqual(planKills(seed))
     }
   })
 

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { DoctorReport } from '../../daemon/app/doctor.ts'
+import type { DoctorReport } from '../../daemon/doctor/examine.ts'
 import { wrapperPartsOf, writeWrapper } from '../../daemon/host/cron-wrapper.ts'
 import { requireHost } from '../../daemon/host/hermes-cron.ts'
 import { openClaims } from '../../daemon/state/claims.ts'

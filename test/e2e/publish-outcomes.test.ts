@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
-import type { Phase } from '../../daemon/core/queue.ts'
+import type { Phase } from '../../daemon/core/queue-state.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import {
   bridge,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { QueueList } from '../../daemon/app/queue-report.ts'
 import { renderList } from '../../daemon/app/render-queue.ts'
 import { waitForTickLock } from '../../daemon/app/tick-lock.ts'
-import { type Circuits, newEntry, type QueueEntry } from '../../daemon/core/queue.ts'
+import { type Circuits, newEntry, type QueueEntry } from '../../daemon/core/queue-state.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { isLocked, tryLock } from '../../daemon/sys/kernel-lock.ts'

@@ -436,7 +436,7 @@ sys.exit(3)`)
       expect(rig.entry(number)).toMatchObject({ phase: 'awaiting_review', generation: 1 })
     })
 
-    test.each(['leftovers.remove#1:before', 'leftovers.remove#1:after', 'git.tidyStore#1:after'])(
+    test.each(['garbage.remove#1:before', 'garbage.remove#1:after', 'git.tidyStore#1:after'])(
       'a sweep that is killed at %s is finished by the next one',
       async (place) => {
         const number = await rig.openIssue()

@@ -13,10 +13,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { countEffects } from '../../daemon/core/effects.ts'
 import type { Journal } from '../../daemon/core/journal.ts'
-import type { Phase, QueueEntry } from '../../daemon/core/queue.ts'
+import type { Phase, QueueEntry } from '../../daemon/core/queue-state.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { collect, type Seen, SWEEP_REMOVALS } from '../../daemon/engine/collect.ts'
+import { collect, MAX_REMOVALS, type Seen } from '../../daemon/engine/collect.ts'
 import { tick } from '../../daemon/engine/tick.ts'
 import type { TickPorts } from '../../daemon/engine/tick-ports.ts'
 import { tryLock } from '../../daemon/sys/kernel-lock.ts'
@@ -343,7 +343,7 @@ function dyingPorts(dies: number, onEffect: () => void): Partial<TickPorts> {
       onEffect()
     })
   return {
-    leftovers: dying('leftovers', ports.leftovers),
+    garbage: dying('garbage', ports.garbage),
     git: dying('git', git) as TickPorts['git'],
     store: dying('store', ports.store),
     journals: dying('journals', ports.journals),
@@ -352,7 +352,7 @@ function dyingPorts(dies: number, onEffect: () => void): Partial<TickPorts> {
 
 describe('how much does a sweep cost?', () => {
   test('at most so many removals; the rest waits an hour', async () => {
-    for (let number = 0; number < SWEEP_REMOVALS + 5; number += 1) {
+    for (let number = 0; number < MAX_REMOVALS + 5; number += 1) {
       const id = makeRunId(START + number, new Uint8Array(10))
       putFolder(scene().layout.run(id).directory, 2 * HOUR)
     }
@@ -404,7 +404,7 @@ describe('how much does a sweep cost?', () => {
     const looksOf = async (forced: boolean): Promise<number> => {
       scene().crossed.length = 0
       await tick({ ...scene().ports, deadlineAt: Number.POSITIVE_INFINITY }, forced)
-      return scene().crossed.filter((name) => /^leftovers\.|^journals\.|^claims\.isHeld/.test(name))
+      return scene().crossed.filter((name) => /^garbage\.|^journals\.|^claims\.isHeld/.test(name))
         .length
     }
     expect(await looksOf(true)).toBeGreaterThan(0)
@@ -425,7 +425,7 @@ describe('how much does a sweep cost?', () => {
 
   test('its failure is a problem of the tick and nothing more', async () => {
     scene().github.pollLabel = async () => pollOf([])
-    scene().fail('leftovers.list before', () => new Error('no such device'))
+    scene().fail('garbage.list before', () => new Error('no such device'))
     const ports = { ...scene().ports, deadlineAt: Number.POSITIVE_INFINITY }
     const { outcome, problems } = await tick(ports, false)
     expect(outcome).toBe('idle_empty')
@@ -485,10 +485,10 @@ describe('how is the tree of an earlier attempt kept aside?', () => {
 })
 
 describe('when does an entry leave the queue?', () => {
-  const polled = (change: Partial<Seen> = {}, issues = [issueOf(9)], isSweep = true): Seen => ({
+  const polled = (change: Partial<Seen> = {}, issues = [issueOf(9)], isFullPoll = true): Seen => ({
     ...NOTHING_SEEN,
     polls: new Map([
-      ['acme/widgets', { issues, unchanged: false, isSweep, sweptAt: null, malformed: [] }],
+      ['acme/widgets', { issues, unchanged: false, isFullPoll, sweptAt: null, malformed: [] }],
     ]),
     ...change,
   })

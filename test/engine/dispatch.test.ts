@@ -8,7 +8,7 @@ import { LIMITS } from '../../daemon/core/limits.ts'
 import type { GitHub, IssueSummary, Store } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { applyEvent } from '../../daemon/core/transitions.ts'
-import { cancelWithdrawn, checkWanted } from '../../daemon/engine/check-wanted.ts'
+import { cancelIneligible, checkEligible } from '../../daemon/engine/check-eligible.ts'
 import { type DispatchReport, dispatch } from '../../daemon/engine/dispatch.ts'
 import { eventOfFault, recordError, waitOf } from '../../daemon/engine/outcome-of-fault.ts'
 import { recover } from '../../daemon/engine/recover.ts'
@@ -374,7 +374,7 @@ describe('decisions', () => {
       ],
       ['with both labels', found({ labels: BOTH }), 'oth'],
     ])('no: %s', (_, issue, reason) => {
-      const wanted = checkWanted(KEY, 'code', TRIGGERS, issue)
+      const wanted = checkEligible(KEY, 'code', TRIGGERS, issue)
       if (wanted.kind !== 'withdrawn') throw new RangeError(wanted.kind)
       expect(FAULTS[wanted.fault.code].class).toBe('cancelled')
       expect(wanted.fault.message).toContain('Acme/Widgets#7')
@@ -383,7 +383,7 @@ describe('decisions', () => {
 
     test('yes, and the label is the one on the issue as it is spelled there', () => {
       const issue = found({ labels: ['bug', 'AUTO-fix\uFE0F'] })
-      expect(checkWanted(KEY, 'code', TRIGGERS, issue)).toEqual({
+      expect(checkEligible(KEY, 'code', TRIGGERS, issue)).toEqual({
         kind: 'wanted',
         issue,
         label: 'AUTO-fix\uFE0F',
@@ -431,7 +431,7 @@ describe('decisions', () => {
       scene().github.issue = async () =>
         found === null ? null : { ...issueOf(7, found), movedTo: null }
       scene().github.repository = async () => REPOSITORY_FACTS
-      const problems = await cancelWithdrawn(scene().ports)
+      const problems = await cancelIneligible(scene().ports)
       return { problems, cancelled: [...scene().cancelled] }
     }
 
@@ -449,7 +449,7 @@ describe('decisions', () => {
       scene().leave({ stage: 'launching' }, true)
       scene().github.issue = async () => null
       scene().github.repository = async () => null
-      const problems = await cancelWithdrawn(scene().ports)
+      const problems = await cancelIneligible(scene().ports)
       expect(problems).toMatchObject([{ thrown: { code: 'github/not-found' } }])
       expect(scene().cancelled).toEqual([])
     })
@@ -469,7 +469,7 @@ describe('decisions', () => {
       await scene().put(entryOf(7, running()))
       scene().leave({ stage: 'launching' }, true)
       scene().github.issue = () => Promise.reject(UNREACHABLE)
-      expect(await cancelWithdrawn(scene().ports)).toMatchObject([{ thrown: UNREACHABLE }])
+      expect(await cancelIneligible(scene().ports)).toMatchObject([{ thrown: UNREACHABLE }])
       expect(scene().cancelled).toEqual([])
     })
   })

@@ -15,14 +15,14 @@ import type {
   Log,
   Poll,
 } from '../../daemon/core/ports.ts'
-import { newEntry, type QueueEntry, withEntry } from '../../daemon/core/queue.ts'
+import { newEntry, type QueueEntry, withEntry } from '../../daemon/core/queue-state.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import type { TickPorts, TickSettings } from '../../daemon/engine/tick-ports.ts'
 import { openClaims } from '../../daemon/state/claims.ts'
+import { openGarbage } from '../../daemon/state/garbage.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf } from '../../daemon/state/layout.ts'
-import { openLeftovers } from '../../daemon/state/leftovers.ts'
 import { fakePort, JOURNAL, RUN, START } from '../publish/publish-world.ts'
 
 // The engine over the real store, journals and claims in a folder of its own; GitHub, git, the clock and the
@@ -146,7 +146,7 @@ export function makeScene() {
       started.push(runId)
       living.add(runId)
     },
-    endLeftovers: ({ pid }: Readonly<{ pid: number }>): void => void ended.push(pid),
+    endOrphans: ({ pid }: Readonly<{ pid: number }>): void => void ended.push(pid),
     /** Killing the owner of a claim frees it. */
     endOwner: async (key: IssueKey, owner: RecordedProcess | null): Promise<boolean> => {
       if (owner !== null) ended.push(owner.pid)
@@ -169,12 +169,12 @@ export function makeScene() {
     claims: countEffects('claims', claims, observe),
     github: fakePort<GitHub>('github', github),
     git: fakePort<Git>('git', git),
-    leftovers: countEffects('leftovers', openLeftovers(stateDir), observe),
+    garbage: countEffects('garbage', openGarbage(stateDir), observe),
     layout,
     settings: SETTINGS,
     prepareStart: () => observed.prepareStart(),
     startRunner: (claim, runId) => observed.startRunner(claim, runId),
-    endLeftovers: (runner) => observed.endLeftovers(runner),
+    endOrphans: (runner) => observed.endOrphans(runner),
     endOwner: async (key, owner) => observed.endOwner(key, owner),
     cancelWorker: (runId) => observed.cancelWorker(runId),
     newRunId: () => `01ARZ3NDEKTSV4RRFFQ69G5F${String(++runs).padStart(2, '0')}`,

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { PHASES } from '../../daemon/core/queue.ts'
+import { PHASES } from '../../daemon/core/queue-state.ts'
 import { type KnownFault, liveThroughMany } from '../support/model-history.ts'
 
 // Random histories of the whole engine; `npm run test:long` asks for many more of them.

@@ -4,9 +4,9 @@ import { countEffects, type Effect } from '../../daemon/core/effects.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import { type Journal, RUN_STAGES, type RunStage } from '../../daemon/core/journal.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
-import type { Phase } from '../../daemon/core/queue.ts'
+import type { Phase } from '../../daemon/core/queue-state.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
+import { advanceRun, type RunEnd } from '../../daemon/engine/advance-run.ts'
 import { recover } from '../../daemon/engine/recover.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
 import { JOURNAL, RUN, START } from '../publish/publish-world.ts'
@@ -75,7 +75,7 @@ describe('a free claim is a run without a runner', () => {
     const acts = scene().crossed.filter((name) => /write|runners/.test(name))
     expect(acts).toEqual([
       'runners.prepareStart',
-      'runners.endLeftovers',
+      'runners.endOrphans',
       'journals.write',
       'runners.startRunner',
     ])
@@ -144,7 +144,7 @@ describe('trouble with one run', () => {
 
   test.each([
     'runners.prepareStart',
-    'runners.endLeftovers',
+    'runners.endOrphans',
     'journals.write',
     'runners.startRunner',
   ])('a failure of %s frees the claim, and the next tick adopts it', async (step) => {
@@ -336,7 +336,7 @@ async function carryThroughCrash(one: RunScene, at: number, when: 'before' | 'af
     const { ports, calls } = mortal(one, runner === 0 ? at : 0, when)
     let end: RunEnd | null = null
     try {
-      end = await carryRun(ports, journals.read(RUN) ?? one.journalAt('starting'))
+      end = await advanceRun(ports, journals.read(RUN) ?? one.journalAt('starting'))
     } catch (thrown) {
       // A runner that cannot even write its journal dies of it.
       if (!(thrown instanceof SimulatedCrash)) throw thrown

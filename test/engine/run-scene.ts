@@ -4,9 +4,9 @@ import { beforeEach } from '@jest/globals'
 import type { Executor, SupervisionEnd } from '../../daemon/core/executor.ts'
 import type { CapturedRemote, Journal } from '../../daemon/core/journal.ts'
 import type { CapturedTree, Claim, Git, GitHub } from '../../daemon/core/ports.ts'
-import type { QueueEntry } from '../../daemon/core/queue.ts'
-import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
-import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
+import type { QueueEntry } from '../../daemon/core/queue-state.ts'
+import type { ExitReport } from '../../daemon/core/supervision-files.ts'
+import { advanceRun, type RunEnd } from '../../daemon/engine/advance-run.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
 import type { RunSettings } from '../../daemon/engine/tick-ports.ts'
 import {
@@ -135,8 +135,8 @@ export function makeRun(scene: Scene) {
       if (worker.launches === 0) return { kind: 'vanished', launched: false, workerStarted: false }
       return worker.ends.shift() ?? exited()
     },
-    sweep: async () => {
-      executorCalls.push('sweep')
+    reap: async () => {
+      executorCalls.push('reap')
       return { kind: 'clear', killed: 0 }
     },
   }
@@ -246,7 +246,7 @@ export function makeRun(scene: Scene) {
     async carry(change: Partial<RunPorts> = {}): Promise<RunEnd> {
       const journal = scene.ports.journals.read(RUN)
       if (journal === null) throw new RangeError('no journal')
-      return carryRun(ports(change), journal)
+      return advanceRun(ports(change), journal)
     },
   }
 }

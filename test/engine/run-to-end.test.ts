@@ -391,11 +391,11 @@ describe('what the end of a worker means for the issue', () => {
 
   test('after a vanished supervisor nothing is judged before all processes are gone', async () => {
     run().worker.ends.push(vanished(true), vanished(true))
-    run().executor.sweep = async () => ({ kind: 'unkillable', pids: [1] })
+    run().executor.reap = async () => ({ kind: 'unkillable', pids: [1] })
     await run().at('launching')
     expect((await run().carry()).kind).toBe('waiting')
     expect([run().entry()?.phase, existsSync(run().paths.result)]).toEqual(['in_progress', false])
-    run().executor.sweep = async () => ({ kind: 'clear', killed: 1 })
+    run().executor.reap = async () => ({ kind: 'clear', killed: 1 })
     expect((await run().carry()).kind).toBe('settled')
     expect(run().entry()?.phase).toBe('awaiting_review')
   })
@@ -405,7 +405,7 @@ describe('what the end of a worker means for the issue', () => {
     run().executor.killSupervisor = async () => true
     await run().at('launching')
     await run().carry()
-    expect(run().executorCalls).toEqual(['watch', 'watch', 'sweep'])
+    expect(run().executorCalls).toEqual(['watch', 'watch', 'reap'])
     expect(run().entry()?.phase).toBe('awaiting_review')
   })
 

@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { tellAttention } from '../../daemon/app/run-tick.ts'
+import { printAttention } from '../../daemon/app/run-tick.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
-import type { Meta, RateLimit, RepositoryMemory } from '../../daemon/core/meta.ts'
+import type { Meta, RateLimit, RepositoryState } from '../../daemon/core/meta.ts'
 import type { IssueSummary, TimelineEvent } from '../../daemon/core/ports.ts'
-import type { QueueEntry } from '../../daemon/core/queue.ts'
+import type { QueueEntry } from '../../daemon/core/queue-state.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { type IntakeReport, intake } from '../../daemon/engine/intake.ts'
 import { tick } from '../../daemon/engine/tick.ts'
@@ -260,12 +260,12 @@ describe('discovery', () => {
 const GEARS = { owner: 'Acme', name: 'Gears' }
 
 describe('how a repository is polled', () => {
-  const memory = (sweptAt: number | null): RepositoryMemory => ({
+  const memory = (sweptAt: number | null): RepositoryState => ({
     sweptAt: sweptAt === null ? null : toTimestamp(sweptAt),
     problem: null,
   })
   /** What was asked, and what came of it. */
-  async function poll(known: RepositoryMemory | undefined, forced = false) {
+  async function poll(known: RepositoryState | undefined, forced = false) {
     const asked: string[] = []
     const answers: Readonly<Record<string, ReturnType<typeof pollOf>>> = {
       [TRIGGERS.code]: pollOf([issueOf(1), issueOf(2)], {
@@ -292,11 +292,11 @@ describe('how a repository is polled', () => {
   }
   const SWEEP = [TRIGGERS.code, TRIGGERS.investigation]
 
-  test.each<[string, RepositoryMemory | undefined, boolean, readonly string[]]>([
+  test.each<[string, RepositoryState | undefined, boolean, readonly string[]]>([
     ['never before: by both labels', undefined, false, SWEEP],
     ['never completely', memory(null), false, SWEEP],
-    ['an hour ago', memory(START - LIMITS.sweepMs), false, SWEEP],
-    ['an hour ahead, for a clock was set back', memory(START + LIMITS.sweepMs), false, SWEEP],
+    ['an hour ago', memory(START - LIMITS.fullPollMs), false, SWEEP],
+    ['an hour ahead, for a clock was set back', memory(START + LIMITS.fullPollMs), false, SWEEP],
     ['on demand', memory(START), true, SWEEP],
     ['lately: only changes since, with overlap', memory(START - 60_000), false, ['since -180000']],
     ['lately by a clock that is ahead', memory(START + 60_000), false, ['since -60000']],
@@ -348,7 +348,7 @@ describe('what a poll does to the queue', () => {
       undefined,
       'queued',
     ])
-    expect(report.memories).toEqual({
+    expect(report.states).toEqual({
       'acme/widgets': { sweptAt: toTimestamp(START), problem: null },
     })
     expect([...report.polls.keys()]).toEqual(['acme/widgets'])
@@ -377,7 +377,7 @@ describe('what a poll does to the queue', () => {
     const report = await take([REPOSITORY, GEARS])
     expect(report).toMatchObject({ polled: 1, enqueued: 1 })
     expect(report.problems).toEqual([{ where: 'Acme/Widgets', thrown: UNREACHABLE }])
-    expect(report.memories).toMatchObject({
+    expect(report.states).toMatchObject({
       'acme/widgets': { sweptAt: toTimestamp(1), problem: { code: 'github/unreachable' } },
       'acme/gears': { problem: null },
     })
@@ -500,7 +500,7 @@ test('an issue that needs attention is told first and noted then, so that no dea
   const { store } = scene().ports
   const told: string[] = []
   const tell = (store: TickPorts['store']) =>
-    tellAttention(store, layout, (line) => void told.push(line))
+    printAttention(store, layout, (line) => void told.push(line))
   const dying = { ...store, changeMeta: () => Promise.reject(UNREACHABLE) }
   await expect(tell(dying)).rejects.toBe(UNREACHABLE)
   expect(told).toEqual([expect.stringMatching(/^Acme\/Widgets#7 needs attention: /)])

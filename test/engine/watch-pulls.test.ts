@@ -13,9 +13,9 @@ const UNREACHABLE = fault('github/unreachable', { request: 'r', reason: 'x' })
 
 describe('pull requests that wait for a human', () => {
   const waiting = entryOf(7, { phase: 'awaiting_review', pull: { number: 12, url: 'u' } })
-  const poll = (issues: readonly IssueSummary[], isSweep = false) =>
+  const poll = (issues: readonly IssueSummary[], isFullPoll = false) =>
     new Map<string, RepositoryPoll>([
-      ['acme/widgets', { issues, unchanged: false, isSweep, sweptAt: null, malformed: [] }],
+      ['acme/widgets', { issues, unchanged: false, isFullPoll, sweptAt: null, malformed: [] }],
     ])
   const ENDED = poll([issueOf(12, { isPullRequest: true, isOpen: false })])
 

@@ -18,7 +18,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import * as fc from 'fast-check'
 import type { CapturedTree, FetchedBase, Git, RunTree } from '../../daemon/core/ports.ts'
 import { escapingLinks } from '../../daemon/git/refuse-traps.ts'
-import { judgeTree } from '../../daemon/publish/judge-tree.ts'
+import { validateTree } from '../../daemon/publish/validate-tree.ts'
 import { POLICY } from '../publish/publish-world.ts'
 import {
   type Canary,
@@ -210,7 +210,7 @@ describe('a worker that tampers with git', () => {
   /** As the engine does it: what is judged is what is committed. */
   async function capture(tree: RunTree): Promise<CapturedTree> {
     const captured = await git.captureTree(tree, CONTROL_FILES)
-    judgeTree(captured, POLICY, tree.path)
+    validateTree(captured, POLICY, tree.path)
     return captured
   }
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import type { DoctorReport } from '../../daemon/app/doctor.ts'
+import type { DoctorReport } from '../../daemon/doctor/examine.ts'
 import { waitUntil } from '../support/processes.ts'
 import { LABELS } from '../support/program-rig.ts'
 import {

@@ -15,14 +15,14 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { beatOf } from '../../daemon/app/daemon.ts'
+import { scheduleOf } from '../../daemon/app/daemon.ts'
 import {
   type CronJob,
   createArguments,
+  desiredJob,
   editArguments,
   planInstall,
   scheduleText,
-  wantedJob,
 } from '../../daemon/core/cron-job.ts'
 import { isFault } from '../../daemon/core/fault.ts'
 import { readCronJobs } from '../../daemon/host/cron-jobs.ts'
@@ -43,7 +43,7 @@ import {
   requireHost,
 } from '../../daemon/host/hermes-cron.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
-import { describeScope, openRunScope, type ScopePlaces } from '../../daemon/sys/run-scope.ts'
+import { describeScope, openRunScope, type ScopePaths } from '../../daemon/sys/run-scope.ts'
 import { spawnDetached } from '../../daemon/sys/spawn-detached.ts'
 import { waitUntil } from '../support/processes.ts'
 
@@ -58,7 +58,7 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-const WANTED = wantedJob(120)
+const WANTED = desiredJob(120)
 
 function job(fields: Partial<CronJob> = {}): CronJob {
   return {
@@ -130,7 +130,7 @@ describe('what has to be done about the jobs', () => {
     [120, 2],
     [3600, 60],
   ])('%i seconds are every %i minutes for the host, never more often', (seconds, minutes) => {
-    expect(scheduleText(wantedJob(seconds))).toBe(`every ${minutes}m`)
+    expect(scheduleText(desiredJob(seconds))).toBe(`every ${minutes}m`)
   })
 
   test('only creating names a target; an edit leaves name and target as they are', () => {
@@ -148,7 +148,7 @@ describe('what has to be done about the jobs', () => {
     [420, '*/30 * * * * *'],
     [3600, '0 * * * * *'],
   ])('the daemon looks several times in %i seconds whether a tick is due', (seconds, beat) => {
-    expect(beatOf(seconds)).toBe(beat)
+    expect(scheduleOf(seconds)).toBe(beat)
   })
 })
 
@@ -468,7 +468,7 @@ describe('calls of the host', () => {
 
 describe('scopes for runs', () => {
   /** A stand-in for busctl that does what the test says with the process it is asked to move. */
-  function systemd(script: string): { places: ScopePlaces; environment: Record<string, string> } {
+  function systemd(script: string): { places: ScopePaths; environment: Record<string, string> } {
     for (const name of ['booted', 'bin', 'run', 'processes']) mkdirSync(join(dir, name))
     writeFileSync(join(dir, 'run', 'bus'), '')
     writeFileSync(

@@ -12,8 +12,8 @@ import type {
   TimelineEvent,
 } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import type { PublishPolicy } from '../../daemon/publish/judge-tree.ts'
 import { type PublishPorts, runStages } from '../../daemon/publish/run-stages.ts'
+import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
 
 // A small world in memory for the publish protocol: one issue, its repository, and a clock. What is done to
 // it can become visible late (read-after-write lag), and a write can be told to fail in each way there is.

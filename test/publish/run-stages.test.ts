@@ -3,8 +3,8 @@ import { fault } from '../../daemon/core/fault.ts'
 import type { Journal, PublishPlan, PublishStage } from '../../daemon/core/journal.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import type { PublishPolicy } from '../../daemon/publish/judge-tree.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
+import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
 import {
   COMMIT,
   comment,

@@ -5,9 +5,9 @@ import { fault, isFault } from '../../daemon/core/fault.ts'
 import type { Journal, PublishPlan } from '../../daemon/core/journal.ts'
 import type { PullRequest, TimelineEvent, TreeChange } from '../../daemon/core/ports.ts'
 import { fromTimestamp, toTimestamp } from '../../daemon/core/timestamp.ts'
-import { carriesMarker, renderMarker } from '../../daemon/publish/freeze-publication.ts'
-import { judgeTree, type PublishPolicy } from '../../daemon/publish/judge-tree.ts'
+import { carriesMarker, renderMarker } from '../../daemon/publish/render-publication.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
+import { type PublishPolicy, validateTree } from '../../daemon/publish/validate-tree.ts'
 import {
   COMMIT,
   comment,
@@ -309,7 +309,7 @@ function verdict(
 ): string {
   const captured = { treeOid: 't', changes, submodulesKept: [], linksOut }
   try {
-    judgeTree(captured, { ...POLICY, ...change }, '/the tree')
+    validateTree(captured, { ...POLICY, ...change }, '/the tree')
     return 'fine'
   } catch (thrown) {
     if (!isFault(thrown)) throw thrown

@@ -4,13 +4,13 @@ import { isFault } from '../../daemon/core/fault.ts'
 import type { PublishPlan } from '../../daemon/core/journal.ts'
 import { neutralizeMarkdown } from '../../daemon/core/markdown.ts'
 import type { CapturedTree } from '../../daemon/core/ports.ts'
+import { type BodyParts, renderBody } from '../../daemon/publish/render-body.ts'
 import {
   commentMarkerOf,
-  freezePublication,
   type Report,
-} from '../../daemon/publish/freeze-publication.ts'
-import type { PublishPolicy } from '../../daemon/publish/judge-tree.ts'
-import { type BodyParts, renderBody } from '../../daemon/publish/render-body.ts'
+  renderPublication,
+} from '../../daemon/publish/render-publication.ts'
+import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
 import { JOURNAL, MARKER, POLICY, START, US } from './publish-world.ts'
 
 const FENCE = '`'.repeat(3)
@@ -145,7 +145,7 @@ describe('the frozen publication', () => {
     policy: Partial<PublishPolicy> = {},
     now = START,
   ) =>
-    freezePublication(
+    renderPublication(
       JOURNAL,
       { ...REPORT, ...change },
       plan,

@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import type { Clock, Store } from '../../daemon/core/ports.ts'
-import { EMPTY_QUEUE, newEntry } from '../../daemon/core/queue.ts'
+import { EMPTY_QUEUE, newEntry } from '../../daemon/core/queue-state.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { tryLock } from '../../daemon/sys/kernel-lock.ts'
 

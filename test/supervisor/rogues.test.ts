@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { classifyEnd } from '../../daemon/core/classify-end.ts'
 import type { LaunchRequest } from '../../daemon/core/executor.ts'
-import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
-import { watchSupervisor } from '../../daemon/executor/trusted-host.ts'
+import type { ExitReport } from '../../daemon/core/supervision-files.ts'
+import { watchSupervisor } from '../../daemon/supervision/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { processesWorkingIn } from '../../daemon/sys/find-processes.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
@@ -100,17 +100,17 @@ type Leaver = Readonly<{
   killed?: number
   atLeast?: number
   /** Also run where orphans do not come to us: how many the next tick has to sweep there. */
-  sweptElsewhere?: number
+  reapedElsewhere?: number
 }>
 
 const LEAVERS: readonly Leaver[] = [
-  { attack: 'a child', does: ['leaves-a-child'], killed: 1, sweptElsewhere: 0 },
-  { attack: 'a daemon that forked twice', does: ['forks-twice'], killed: 1, sweptElsewhere: 1 },
+  { attack: 'a child', does: ['leaves-a-child'], killed: 1, reapedElsewhere: 0 },
+  { attack: 'a daemon that forked twice', does: ['forks-twice'], killed: 1, reapedElsewhere: 1 },
   {
     attack: 'a child in another session',
     does: ['starts-a-session'],
     killed: 1,
-    sweptElsewhere: 1,
+    reapedElsewhere: 1,
   },
   {
     attack: 'a daemon without parent, session, environment, lock, output and folder of ours',
@@ -121,33 +121,38 @@ const LEAVERS: readonly Leaver[] = [
     attack: 'nohup in another session',
     does: ['uses-nohup'],
     killed: 1,
-    sweptElsewhere: 1,
+    reapedElsewhere: 1,
   },
   {
     attack: 'a stopped child',
     does: ['leaves-a-stopped-child'],
     killed: 1,
-    sweptElsewhere: 0,
+    reapedElsewhere: 0,
   },
   {
     attack: 'a child that ignores signals',
     does: ['leaves-a-deaf-child'],
     killed: 1,
-    sweptElsewhere: 0,
+    reapedElsewhere: 0,
   },
   {
     attack: 'a daemon that has only the output',
     does: ['holds-output'],
     killed: 1,
-    sweptElsewhere: 1,
+    reapedElsewhere: 1,
   },
   {
     attack: 'a daemon that has the tree lock as another descriptor',
     does: ['hides-the-lock'],
     killed: 1,
-    sweptElsewhere: 1,
+    reapedElsewhere: 1,
   },
-  { attack: 'nothing, not even its lock', does: ['closes-the-lock'], killed: 0, sweptElsewhere: 0 },
+  {
+    attack: 'nothing, not even its lock',
+    does: ['closes-the-lock'],
+    killed: 0,
+    reapedElsewhere: 0,
+  },
   {
     attack: '200 descendants in sessions of their own',
     does: ['forks-many', '200'],
@@ -343,7 +348,7 @@ describe('a worker that turns on its keeper and', () => {
     const request = await launchUntil(rogue('kills-its-keeper'), hasNoted(2))
     expect(await rig.executor.watch(request)).toEqual(vanished)
     expect(notedPids().map(identifyProcess)).not.toContain(null)
-    expect(await rig.executor.sweep(request)).toEqual({ kind: 'clear', killed: 2 })
+    expect(await rig.executor.reap(request)).toEqual({ kind: 'clear', killed: 2 })
   })
 
   test('stops it: it is found overdue, killed, and the rest is swept', async () => {
@@ -353,7 +358,7 @@ describe('a worker that turns on its keeper and', () => {
     expect(await watchSupervisor(later, request)).toEqual({ kind: 'overdue' })
     expect(await rig.executor.killSupervisor(request)).toBe(true)
     expect(await rig.executor.watch(request)).toEqual(vanished)
-    expect(await rig.executor.sweep(request)).toEqual({ kind: 'clear', killed: 1 })
+    expect(await rig.executor.reap(request)).toEqual({ kind: 'clear', killed: 1 })
   })
 
   const REFUSED = ['environ', 'mem', 'maps', 'fd/0'].map((file) => `${file}: Permission denied`)
@@ -445,13 +450,13 @@ describe('where orphans do not come to the supervisor, a worker that', () => {
     rig = supervisor.open({ environment })
   })
 
-  test.each(LEAVERS.filter(({ sweptElsewhere }) => sweptElsewhere !== undefined))(
+  test.each(LEAVERS.filter(({ reapedElsewhere }) => reapedElsewhere !== undefined))(
     'ends well and leaves $attack: it is ended, or swept',
-    async ({ does, sweptElsewhere }) => {
+    async ({ does, reapedElsewhere }) => {
       const report = await rig.run({ argv: rogue(...does) })
       expect(report).toMatchObject({ reason: 'exited', exitCode: 0, unkillable: [] })
-      const swept = await rig.executor.sweep(rig.request)
-      expect(swept).toEqual({ kind: 'clear', killed: sweptElsewhere })
+      const swept = await rig.executor.reap(rig.request)
+      expect(swept).toEqual({ kind: 'clear', killed: reapedElsewhere })
     },
   )
 

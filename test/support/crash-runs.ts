@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import { expect } from '@jest/globals'
 import type { Executor } from '../../daemon/core/executor.ts'
 import type { Claims, Git, GitHub, Journals, Store } from '../../daemon/core/ports.ts'
-import type { Leftovers } from '../../daemon/core/retention.ts'
+import type { Garbage } from '../../daemon/core/retention.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { waitUntil } from './processes.ts'
 import { BOT, type Finished, LABELS, type ProgramRig } from './program-rig.ts'
@@ -71,10 +71,10 @@ export const EFFECTS = {
     launch: 'acts',
     cancel: 'rare',
     killSupervisor: 'rare',
-    sweep: 'rare',
+    reap: 'rare',
   } satisfies Record<keyof Executor, Kind>,
-  leftovers: { list: 'looks', isInUse: 'looks', remove: 'acts' } satisfies Record<
-    keyof Leftovers,
+  garbage: { list: 'looks', isInUse: 'looks', remove: 'acts' } satisfies Record<
+    keyof Garbage,
     Kind
   >,
 } as const

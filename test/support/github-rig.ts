@@ -7,10 +7,10 @@ import { afterEach } from '@jest/globals'
 import { type Fault, isFault } from '../../daemon/core/fault.ts'
 import type { RateLimit } from '../../daemon/core/meta.ts'
 import type { GitHub } from '../../daemon/core/ports.ts'
-import type { Control } from '../../daemon/demo/control-client.ts'
-import { startEmbeddedGitHub } from '../../daemon/demo/server.ts'
 import { type GitHubDeps, type GitHubOptions, openGitHub } from '../../daemon/github/open-github.ts'
 import type { Wait } from '../../daemon/github/rate-limits.ts'
+import type { Control } from '../../embedded-github/control-client.ts'
+import { startEmbeddedGitHub } from '../../embedded-github/server.ts'
 
 /** A request as it arrived. */
 export type SeenRequest = Readonly<{

@@ -13,31 +13,31 @@ import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { loadProgramConfig } from '../../daemon/app/load-program-config.ts'
 import { runSettingsOf, tickSettingsOf } from '../../daemon/app/settings-of.ts'
-import { judgeCircuit } from '../../daemon/core/circuits.ts'
+import { evaluateCircuit } from '../../daemon/core/circuits.ts'
 import { countEffects, type Effect } from '../../daemon/core/effects.ts'
 import type { Executor, LaunchRequest, SupervisionEnd } from '../../daemon/core/executor.ts'
 import { issueId } from '../../daemon/core/issue-key.ts'
 import type { Journal } from '../../daemon/core/journal.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import type { Claim, Claims, Clock, Git, Journals, Log, Store } from '../../daemon/core/ports.ts'
-import { PHASES, type QueueEntry } from '../../daemon/core/queue.ts'
+import { PHASES, type QueueEntry } from '../../daemon/core/queue-state.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
-import { judgeGate } from '../../daemon/core/scheduling.ts'
+import { evaluateGate } from '../../daemon/core/scheduling.ts'
 import { fromTimestamp, plausibleWait } from '../../daemon/core/timestamp.ts'
-import { startEmbeddedGitHub } from '../../daemon/demo/server.ts'
-import { carryRun, type RunEnd } from '../../daemon/engine/carry-run.ts'
+import { advanceRun, type RunEnd } from '../../daemon/engine/advance-run.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
 import { type TickReport, tick } from '../../daemon/engine/tick.ts'
 import type { TickPorts, TickSettings } from '../../daemon/engine/tick-ports.ts'
 import { openGit } from '../../daemon/git/open-git.ts'
 import { openGitHub } from '../../daemon/github/open-github.ts'
 import { openClaims } from '../../daemon/state/claims.ts'
+import { openGarbage } from '../../daemon/state/garbage.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf } from '../../daemon/state/layout.ts'
-import { openLeftovers } from '../../daemon/state/leftovers.ts'
 import { prepareDirectories } from '../../daemon/state/prepare-directories.ts'
 import { CONTROL_FILES } from '../../daemon/worker/build-environment.ts'
+import { startEmbeddedGitHub } from '../../embedded-github/server.ts'
 
 // The real engine over real adapters in this process: GitHub over HTTP on loopback, git with real repositories,
 // state in real files, and one clock for all that the test moves. Each tick and each carrying of a run opens
@@ -292,13 +292,13 @@ export async function openInProcessRig(template: RigTemplate, options: RigOption
         journals,
         claims,
         layout,
-        leftovers: openLeftovers(layout.stateDir),
+        garbage: openGarbage(layout.stateDir),
         settings: settings.ofTick,
         prepareStart: async () => {},
         startRunner: async (claim, runId) => {
           handed.set(runId, claim)
         },
-        endLeftovers: () => {},
+        endOrphans: () => {},
         endOwner: async () => false,
         cancelWorker: (runId) => void worker.cancelled.add(runId),
         newRunId: () => makeRunId(now, new Uint8Array(10).fill(++runs)),
@@ -331,7 +331,7 @@ export async function openInProcessRig(template: RigTemplate, options: RigOption
       signal: leaving.signal,
     }
     try {
-      return await carryRun(ports, journal)
+      return await advanceRun(ports, journal)
     } finally {
       // The process is gone, and the kernel frees what it held.
       handed.delete(runId)
@@ -523,9 +523,9 @@ function nextMoment(
     runId === null ? null : (journals.read(runId)?.notBefore ?? null),
   ])
   const moments = [
-    judgeGate(store.readMeta(), now, pollIntervalMs, false).nextPollAt,
+    evaluateGate(store.readMeta(), now, pollIntervalMs, false).nextPollAt,
     ...times.map((time) => (time === null ? 0 : fromTimestamp(time))),
-    ...Object.values(circuits).map((circuit) => judgeCircuit(circuit, now, policy).until ?? 0),
+    ...Object.values(circuits).map((circuit) => evaluateCircuit(circuit, now, policy).until ?? 0),
   ]
   const later = moments.filter((moment) => moment > now)
   return later.length === 0 ? now + pollIntervalMs : Math.ceil(Math.min(...later))
@@ -551,7 +551,7 @@ function workerOf(before: readonly string[], onWatch: (runId: string) => Promise
     },
     cancel: ({ runId }) => void cancelled.add(runId),
     killSupervisor: async () => false,
-    sweep: async () => ({ kind: 'clear', killed: 0 }),
+    reap: async () => ({ kind: 'clear', killed: 0 }),
   }
   return { executor, launched, cancelled }
 }

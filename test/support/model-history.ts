@@ -8,7 +8,7 @@ import {
   QUEUE_VERBS,
   type QueueVerb,
   refusalHint,
-} from '../../daemon/core/queue-change.ts'
+} from '../../daemon/core/queue-verbs.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { applyToQueue } from '../../daemon/core/transitions.ts'

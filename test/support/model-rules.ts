@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type IssueKey, issueId, repositoryId, repositoryOf } from '../../daemon/core/issue-key.ts'
-import { PHASES, type QueueEntry, type QueueState } from '../../daemon/core/queue.ts'
+import { PHASES, type QueueEntry, type QueueState } from '../../daemon/core/queue-state.ts'
 import { nextStepOf } from '../../daemon/core/resume.ts'
 import { TRANSITIONS } from '../../daemon/core/transitions.ts'
 import { US } from './model-github.ts'

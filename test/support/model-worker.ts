@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import type { Executor, SupervisionEnd } from '../../daemon/core/executor.ts'
-import type { ExitReport } from '../../daemon/core/supervisor-files.ts'
+import type { ExitReport } from '../../daemon/core/supervision-files.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import type { ModelTime } from './model-github.ts'
 import type { ModelProcess } from './model-process.ts'
@@ -107,7 +107,7 @@ export function makeModelWorkers({ time, random, behaviourAt, onPaid, note }: Wo
         if (worker !== undefined) worker.isKilled = true
         return true
       },
-      sweep: async () => ({ kind: 'clear', killed: 1 }),
+      reap: async () => ({ kind: 'clear', killed: 1 }),
     }),
   }
 }

@@ -14,17 +14,17 @@ import type {
   GitHub,
   Log,
 } from '../../daemon/core/ports.ts'
-import type { QueueState } from '../../daemon/core/queue.ts'
+import type { QueueState } from '../../daemon/core/queue-state.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { carryRun } from '../../daemon/engine/carry-run.ts'
+import { advanceRun } from '../../daemon/engine/advance-run.ts'
 import { tick } from '../../daemon/engine/tick.ts'
 import type { RunSettings, TickSettings } from '../../daemon/engine/tick-ports.ts'
 import { openClaims } from '../../daemon/state/claims.ts'
+import { openGarbage } from '../../daemon/state/garbage.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import { openJsonStore } from '../../daemon/state/json-store.ts'
 import { layoutOf } from '../../daemon/state/layout.ts'
-import { openLeftovers } from '../../daemon/state/leftovers.ts'
 import { type Caller, type ListName, makeModelCalls } from './model-calls.ts'
 import { type ModelTime, makeModelGitHub } from './model-github.ts'
 import { type Crash, type ModelProcess, makeProcess, portOf } from './model-process.ts'
@@ -249,7 +249,7 @@ export function makeModelWorld(setup: Setup) {
       'launch',
       'watch',
       'killSupervisor',
-      'sweep',
+      'reap',
     ])
 
   const runSettings: RunSettings = {
@@ -314,7 +314,7 @@ export function makeModelWorld(setup: Setup) {
       const journal = journals.read(runId)
       if (journal === null) throw new RangeError('a runner without a journal')
       process.epoch = journal.epoch
-      const end = await carryRun(
+      const end = await advanceRun(
         {
           clock,
           log: logOf(process),
@@ -370,7 +370,7 @@ export function makeModelWorld(setup: Setup) {
           claims: claimsFor(process),
           github: githubFor(process, caller),
           git: gitFor(process, caller),
-          leftovers: portOf(process, 'leftovers', openLeftovers(stateDir), []),
+          garbage: portOf(process, 'garbage', openGarbage(stateDir), []),
           layout,
           settings: tickSettings(),
           ...portOf(
@@ -379,7 +379,7 @@ export function makeModelWorld(setup: Setup) {
             {
               prepareStart: async () => {},
               startRunner: async (claim: Claim, runId: string) => handOver(claim, runId),
-              endLeftovers: ({ pid }: RecordedProcess) => endProcess(pid),
+              endOrphans: ({ pid }: RecordedProcess) => endProcess(pid),
               endOwner: async (key: IssueKey) => endHolder(key),
               cancelWorker: workers.cancel,
             },

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Executor, LaunchRequest, SupervisionEnd } from '../../daemon/core/executor.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
-import { type ExitReport, parseRunFile, type Started } from '../../daemon/core/supervisor-files.ts'
-import { type SupervisorProgram, trustedHost } from '../../daemon/executor/trusted-host.ts'
+import { type ExitReport, parseRunFile, type Started } from '../../daemon/core/supervision-files.ts'
+import { type SupervisorProgram, trustedHost } from '../../daemon/supervision/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { removePath } from '../../daemon/sys/files.ts'
 import { processesHolding, processesWithVariable } from '../../daemon/sys/find-processes.ts'
@@ -112,7 +112,7 @@ function openRig(
     close: async () => {
       if (processes().length > 0) {
         await executor.killSupervisor(request)
-        await executor.sweep(request)
+        await executor.reap(request)
       }
       await removePath(root)
     },
