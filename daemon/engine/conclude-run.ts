@@ -57,13 +57,13 @@ async function reapFirst(
   { executor, log }: RunPorts,
   run: SupervisedRun,
   end: SupervisionEnd,
-  onceClear: KnownEnd,
+  onceReaped: KnownEnd,
 ): Promise<KnownEnd> {
   const reaped = await executor.reap(run)
   log.warn('run swept', { runId: run.runId, supervisor: end.kind, sweep: reaped.kind })
   if (reaped.kind === 'unkillable') throw fault('sys/unkillable', { run: run.runId })
-  if (READS_RESULT.has(onceClear.kind)) makeDurable(run.treePath)
-  return onceClear
+  if (READS_RESULT.has(onceReaped.kind)) makeDurable(run.treePath)
+  return onceReaped
 }
 
 const READS_RESULT: ReadonlySet<KnownEnd['kind']> = new Set(['read-result', 'unknown-exit'])

@@ -367,7 +367,7 @@ describe('what an end means', () => {
     for (const reason of REASONS) {
       expect(verdictOn({ reason, exitCode: 0, unkillable: [7] })).toEqual({
         kind: 'unreaped',
-        onceClear: verdictOn({ reason, exitCode: 0 }),
+        onceReaped: verdictOn({ reason, exitCode: 0 }),
       })
     }
   })
@@ -379,7 +379,7 @@ describe('what an end means', () => {
   ])('a vanished supervisor may have left processes: %s', (_, launched, workerStarted, once) => {
     expect(classifyEnd({ kind: 'vanished', launched, workerStarted }, FACTS)).toMatchObject({
       kind: 'unreaped',
-      onceClear: once,
+      onceReaped: once,
     })
   })
 

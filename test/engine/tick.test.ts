@@ -308,7 +308,7 @@ describe('how a repository is polled', () => {
     const { found } = await poll(undefined)
     expect(found.issues.map(({ number }) => number)).toEqual([1, 2, 3])
     expect(found).toMatchObject({
-      isSweep: true,
+      isFullPoll: true,
       unchanged: false,
       sweptAt: toTimestamp(START + 1000),
       malformed: ['a', 'b'],
@@ -318,7 +318,7 @@ describe('how a repository is polled', () => {
   test('changes leave the time of the sweep as it is, so that the address stays the same', async () => {
     const known = memory(START - 60_000)
     expect((await poll(known)).found).toMatchObject({
-      isSweep: false,
+      isFullPoll: false,
       unchanged: true,
       sweptAt: known.sweptAt,
     })
