@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Plugin } from '@oclif/core'
 import { build } from 'esbuild'
+import { compileSchemas } from './compile-schemas.mjs'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const { version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -66,7 +67,7 @@ const SHARED = {
   banner: {
     js: "import { createRequire as createRequireOfBundle } from 'node:module';\nconst require = createRequireOfBundle(import.meta.url);",
   },
-  plugins: [leaveOut],
+  plugins: [leaveOut, compileSchemas(root)],
   logLevel: 'warning',
 }
 await build({

@@ -19,7 +19,7 @@ const CHECKS = [
     ],
   },
   { name: 'dead code', argv: [bin('knip')] },
-  { name: 'generated files', argv: ['node', 'scripts/generate.mjs', '--check'] },
+  { name: 'generated pages', argv: ['node', 'scripts/generate.mjs', '--check'] },
   { name: 'shipped tree', argv: ['node', 'scripts/check-tree.mjs'] },
 ]
 

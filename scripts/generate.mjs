@@ -4,60 +4,9 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { compileValidators, declareValidators, importTypeScript } from './compile-validator.mjs'
+import { importTypeScript } from './import-typescript.mjs'
 
 const REPOSITORY = dirname(import.meta.dirname)
-
-/**
- * Validators compiled from JSON-schema literals: `<output>.js` exports each `name(data)`, which answers
- * `Checked<type>` of daemon/core/schema-error.ts. `ajv` holds what differs from its defaults, such as
- * `allErrors` or `useDefaults` (which fills the given data in place).
- */
-const VALIDATORS = [
-  {
-    output: 'daemon/config/validate-config.generated',
-    ajv: { allErrors: true, useDefaults: true },
-    validators: [
-      {
-        name: 'validateConfigFile',
-        schema: {
-          module: 'daemon/config/schema.ts',
-          constant: 'CONFIG_SCHEMA',
-          type: 'ConfigFile',
-        },
-      },
-    ],
-  },
-  {
-    output: 'daemon/state/validate-state.generated',
-    validators: [
-      {
-        name: 'validateQueueFile',
-        schema: {
-          module: 'daemon/state/store-schema.ts',
-          constant: 'QUEUE_SCHEMA',
-          type: 'QueueFile',
-        },
-      },
-      {
-        name: 'validateMetaFile',
-        schema: {
-          module: 'daemon/state/store-schema.ts',
-          constant: 'META_SCHEMA',
-          type: 'MetaFile',
-        },
-      },
-      {
-        name: 'validateJournalFile',
-        schema: {
-          module: 'daemon/state/journal-schema.ts',
-          constant: 'JOURNAL_SCHEMA',
-          type: 'JournalFile',
-        },
-      },
-    ],
-  },
-]
 
 /** Texts made by a function of a TypeScript module. */
 const TEXTS = [
@@ -76,10 +25,6 @@ const TEXTS = [
 
 /** Every generated file: where it is, and how its content is made. */
 const FILES = [
-  ...VALIDATORS.flatMap((row) => [
-    { path: `${row.output}.js`, make: () => compileValidators(REPOSITORY, row) },
-    { path: `${row.output}.d.ts`, make: () => declareValidators(row) },
-  ]),
   ...TEXTS.map(({ path, module, make }) => ({
     path,
     make: async () => (await importTypeScript(REPOSITORY, module))[make](),

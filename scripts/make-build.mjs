@@ -12,8 +12,9 @@ import { basename, dirname, isAbsolute, join } from 'node:path'
 
 /** What a build is made of; folders with all that is in them. */
 const SOURCES = words(
-  'package.json package-lock.json .npmrc tsconfig.json bootstrap.mjs scripts/build.mjs' +
-    ' scripts/make-build.mjs daemon commands templates plugin-assets',
+  'package.json package-lock.json .npmrc tsconfig.json bootstrap.mjs' +
+    ' scripts/build.mjs scripts/compile-schemas.mjs scripts/import-typescript.mjs scripts/make-build.mjs' +
+    ' daemon embedded-github commands templates plugin-assets',
 )
 const NO_SOURCE = /^\.|^__pycache__$|~$/
 /** What of it the program needs when it runs, besides the native package. */

@@ -9,7 +9,7 @@ import {
 import { type Problem, showFound } from './problem.ts'
 import { CONFIG_SCHEMA, type ConfigFile } from './schema.ts'
 import { classifyUnknownKey } from './unknown-keys.ts'
-import { validateConfigFile } from './validate-config.generated.js'
+import { validateConfigFile } from './validate-config.ts'
 
 type CheckedDocument = Readonly<{
   /** With defaults; unusable values are replaced, so that the other checks can still run. */

@@ -1,5 +1,5 @@
-// The configuration's one schema: types, the compiled validator, defaults and docs/configuration.md
-// come from it (`npm run generate`).
+// The configuration's one schema: types, checks, defaults and docs/configuration.md (`npm run generate`) come
+// from it.
 
 import type { FromSchema, JSONSchema } from 'json-schema-to-ts'
 import {

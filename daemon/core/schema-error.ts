@@ -1,4 +1,4 @@
-// What a compiled JSON-schema validator answers (scripts/generate.mjs writes them), and how to say it.
+// What the check of a JSON schema answers (sys/compile-schema.ts), and how to say it.
 
 /** One way in which a document differs from its schema. */
 export type SchemaError = Readonly<{

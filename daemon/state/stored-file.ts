@@ -15,11 +15,7 @@ import { fileStatus, readFileBounded } from '../sys/files.ts'
 import type { JournalFile } from './journal-schema.ts'
 import { STATE_VERSION, type StoredFields } from './schema-parts.ts'
 import type { MetaFile, QueueFile } from './store-schema.ts'
-import {
-  validateJournalFile,
-  validateMetaFile,
-  validateQueueFile,
-} from './validate-state.generated.js'
+import { validateJournalFile, validateMetaFile, validateQueueFile } from './validate-stored.ts'
 
 /** What a stored file amounts to. A corrupt one was not touched. */
 export type StoredContent<Content> =

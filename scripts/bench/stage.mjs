@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { importTypeScript } from '../compile-validator.mjs'
+import { importTypeScript } from '../import-typescript.mjs'
 
 const REPOSITORY = dirname(dirname(import.meta.dirname))
 const POLL_INTERVAL_MS = 1000

@@ -15,7 +15,7 @@ import {
 import { dirname, join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { importTypeScript } from '../compile-validator.mjs'
+import { importTypeScript } from '../import-typescript.mjs'
 import { comparePairs } from './benchmarks.mjs'
 
 const REPOSITORY = dirname(dirname(import.meta.dirname))
