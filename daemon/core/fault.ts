@@ -40,6 +40,40 @@ export function fault(code: FaultCode, details: FaultDetails = {}, cause?: unkno
   return new Fault(code, details, cause)
 }
 
+/** What became of a write that failed: certainly nothing, or it may have taken effect (PROTOCOLS, Writes to GitHub). */
+export type WriteEffect = 'none' | 'unknown'
+
+/** The fault of a write. `effect` says whether the write may be sent again at once. */
+export class WriteFault extends Fault {
+  readonly effect: WriteEffect
+
+  constructor(effect: WriteEffect, code: FaultCode, details: FaultDetails, cause?: unknown) {
+    super(code, details, cause)
+    this.effect = effect
+  }
+}
+
+/** The only way to make the fault of a write; nothing has a default, because forgetting the effect costs a duplicate. */
+export function writeFault(
+  effect: WriteEffect,
+  code: FaultCode,
+  details: FaultDetails,
+  cause?: unknown,
+): WriteFault {
+  return new WriteFault(effect, code, details, cause)
+}
+
+/** A fault that ended a write, with what became of that write. The fault itself stays the cause. */
+export function withEffect(effect: WriteEffect, met: Fault): WriteFault {
+  return new WriteFault(effect, met.code, met.details, met)
+}
+
+/** What became of the write that threw this; whatever does not prove that nothing happened leaves it unknown. */
+export function effectOf(thrown: unknown): WriteEffect {
+  const isProof = isFault(thrown) && 'effect' in thrown && thrown.effect === 'none'
+  return isProof ? 'none' : 'unknown'
+}
+
 /** Whether a thrown value is a fault, also across module realms. */
 export function isFault(thrown: unknown): thrown is Fault {
   return typeof thrown === 'object' && thrown !== null && FAULT in thrown

@@ -154,7 +154,7 @@ export type Answer<T> = Readonly<{ value: T; serverTime: number }>
  * GitHub as the engine needs it. Reads follow same-origin redirects, are complete over all pages, and
  * fault as github/unreachable, github/failed, github/bad-answer, github/too-many-pages,
  * github/rate-limited, github/refused, token/*. Writes are sent once, never retried; a fault of a write
- * carries `effect: 'none' | 'unknown'` in its details (P§3).
+ * is a `WriteFault`, whose `effect` says what became of it (PROTOCOLS, Writes to GitHub).
  */
 export type GitHub = {
   viewer(): Promise<Actor>
@@ -272,7 +272,7 @@ export type Git = {
   hasCommit(storePath: string, oid: string): Promise<boolean>
   /** The object id of a branch on the remote, or null. */
   remoteBranch(storePath: string, branch: string, remote: RunRemote): Promise<string | null>
-  /** Create-only push (P§3). Faults carry `effect`. */
+  /** Create-only push; its faults are `WriteFault`s (PROTOCOLS, Writes to GitHub). */
   pushNewBranch(storePath: string, oid: string, branch: string, remote: RunRemote): Promise<void>
   /** Text of the difference for people, cut at maxBytes. */
   describeDifference(

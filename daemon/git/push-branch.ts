@@ -1,4 +1,4 @@
-import { type FaultDetails, fault, isFault } from '../core/fault.ts'
+import { isFault, type WriteEffect, withEffect, writeFault } from '../core/fault.ts'
 import type { CapturedRemote, RunRemote } from '../core/journal.ts'
 import { redact } from '../core/redaction.ts'
 import { realPath } from '../sys/paths.ts'
@@ -52,13 +52,13 @@ export async function remoteBranch(
  * Creates a branch on the remote, and never changes one (design §8, P§3): the push is refused unless
  * the branch is absent, or already at our commit. Hooks of ours do not run, nothing is signed, and no
  * tag or submodule goes along.
- * Every fault of it says in `effect` whether it may have happened: 'none' or 'unknown'.
+ * Every fault of it is a `WriteFault`, which says whether it may have happened.
  * Faults: git/foreign-branch, git/push-rejected, git/failed, clone/*.
  */
 export async function pushNewBranch(deps: StoreDeps, request: PushRequest): Promise<void> {
   const { storePath, oid, branch } = request
   const access = await prepare(deps, request).catch((error: unknown) => {
-    throw isFault(error) ? fault(error.code, { ...error.details, effect: 'none' }, error) : error
+    throw isFault(error) ? withEffect('none', error) : error
   })
   const ref = `refs/heads/${branch}`
   const output = await deps
@@ -83,8 +83,7 @@ export async function pushNewBranch(deps: StoreDeps, request: PushRequest): Prom
     })
     .catch((error: unknown) => {
       if (!isFault(error)) throw error
-      const effect = error.code === 'sys/spawn-failed' ? 'none' : 'unknown'
-      throw fault(error.code, { ...error.details, effect }, error)
+      throw withEffect(error.code === 'sys/spawn-failed' ? 'none' : 'unknown', error)
     })
   if (output.code !== 0) await explainFailure(deps, request, access.secrets, output)
 }
@@ -136,23 +135,22 @@ async function explainFailure(
   const kept = `${oid} in ${storePath}`
   if (kind === 'refused') {
     const reason = describeRejection(stdout, output.stderr)
-    throw fault('git/push-rejected', { branch, reason, kept, effect: 'none' })
+    throw writeFault('none', 'git/push-rejected', { branch, reason, kept })
   }
   if (kind !== 'exists') {
-    throw gitFault('push', explain(output.stderr), effectOf(kind))
+    throw withEffect(effectOfFailure(kind), gitFault('push', explain(output.stderr)))
   }
   const found = await remoteBranch(deps, storePath, branch, remote).catch((error: unknown) => {
     // Ours was refused, that much is certain; whose is there could not be asked.
-    throw isFault(error) ? fault(error.code, { ...error.details, effect: 'none' }, error) : error
+    throw isFault(error) ? withEffect('none', error) : error
   })
   if (found === oid) return
-  if (found === null) throw gitFault('push', explain(output.stderr), effectOf('failed'))
-  throw fault('git/foreign-branch', { branch, found, expected: oid, kept, effect: 'none' })
+  if (found === null) throw withEffect('none', gitFault('push', explain(output.stderr)))
+  throw writeFault('none', 'git/foreign-branch', { branch, found, expected: oid, kept })
 }
 
-function effectOf(kind: PushFailure): FaultDetails {
-  return { effect: kind === 'unknown' ? 'unknown' : 'none' }
-}
+const effectOfFailure = (kind: PushFailure): WriteEffect =>
+  kind === 'unknown' ? 'unknown' : 'none'
 
 // What a push that failed has done. Pure.
 

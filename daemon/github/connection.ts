@@ -1,4 +1,4 @@
-import { asFault, type Fault, fault } from '../core/fault.ts'
+import { asFault, type Fault, fault, type WriteEffect, withEffect } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RateLimit } from '../core/meta.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
@@ -17,7 +17,7 @@ import {
   recogniseLimit,
   type Wait,
 } from './rate-limits.ts'
-import { type Effect, effectOf, effectOfStatus, explain, networkFault } from './request-fault.ts'
+import { effectOfStatus, explain, networkFault, requestFault } from './request-fault.ts'
 
 export type ConnectionDeps = GateDeps &
   Readonly<{
@@ -59,14 +59,12 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
   let lastServerTime: number | null = null
   let token: Promise<string> | null = null
 
-  const limitFault = (request: HttpRequest, wait: Wait, effect: Effect): Fault => {
+  const limitFault = (request: HttpRequest, wait: Wait, effect: WriteEffect): Fault => {
     const spreadMs = deps.random() * LIMITS.rateLimitSpreadMs
-    return fault('github/rate-limited', {
+    return requestFault(request, effect, 'github/rate-limited', {
       kind: wait.kind,
       until: wait.until,
       untilMs: Math.round(fromTimestamp(wait.until) + spreadMs),
-      request: describeRequest(request),
-      ...effectOf(request, effect),
     })
   }
 
@@ -90,7 +88,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
       return await currentToken()
     } catch (thrown) {
       const known = asFault(thrown)
-      throw fault(known.code, { ...known.details, ...effectOf(request, 'none') })
+      throw isWrite(request) ? withEffect('none', known) : known
     }
   }
 

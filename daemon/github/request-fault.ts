@@ -1,14 +1,20 @@
 // Which fault it is when a request fails, and what became of a write (P§3): by the status of an answer, or
 // by the error that came instead of one.
 
-import { type Fault, fault } from '../core/fault.ts'
+import {
+  type Fault,
+  type FaultDetails,
+  fault,
+  type WriteEffect,
+  writeFault,
+} from '../core/fault.ts'
 import type { FaultCode } from '../core/fault-catalogue.ts'
 import { LIMITS } from '../core/limits.ts'
 import { redact } from '../core/redaction.ts'
 import { type Body, describeRequest, type HttpRequest, isWrite } from './http-request.ts'
 import { fieldOf, textOf } from './map-answer.ts'
 
-type Row = Readonly<{ from: number; to: number; code: FaultCode; effect: Effect }>
+type Row = Readonly<{ from: number; to: number; code: FaultCode; effect: WriteEffect }>
 
 /**
  * What a status means that the caller did not expect; the first row that holds it counts. `effect`:
@@ -28,7 +34,7 @@ export const STATUS_FAULTS = [
 ] as const satisfies readonly Row[]
 
 /** The effect of a write that was answered with this status. */
-export function effectOfStatus(status: number): Effect {
+export function effectOfStatus(status: number): WriteEffect {
   return statusRow(status)?.effect ?? 'unknown'
 }
 
@@ -38,22 +44,16 @@ export function answerFault(
   answer: Readonly<{ status: number; reason: string }>,
 ): Fault {
   const row = statusRow(answer.status)
-  return fault(row?.code ?? 'github/bad-answer', {
-    request: describeRequest(request),
+  return requestFault(request, effectOfStatus(answer.status), row?.code ?? 'github/bad-answer', {
     what: request.subject,
     status: answer.status,
     reason: row === undefined ? `status ${answer.status}` : answer.reason,
-    ...effectOf(request, effectOfStatus(answer.status)),
   })
 }
 
 /** `github/bad-answer`: a success whose content is not what it should be; a write may have been done. */
 export function badAnswer(request: HttpRequest, reason: string): Fault {
-  return fault('github/bad-answer', {
-    request: describeRequest(request),
-    reason,
-    ...effectOf(request, 'unknown'),
-  })
+  return requestFault(request, 'unknown', 'github/bad-answer', { reason })
 }
 
 /**
@@ -90,13 +90,17 @@ function statusRow(status: number): Row | undefined {
 }
 
 /**
- * What became of a write: certainly nothing, or nobody knows (P§3). Reads have no effect to tell.
- * Spread into the details of every fault of a request.
+ * The only way to make the fault of a request. Of a write it says what became of the write, so nobody can forget
+ * to (PROTOCOLS, Writes to GitHub); a read has no effect, and its fault none.
  */
-export type Effect = 'none' | 'unknown'
-
-export function effectOf(request: HttpRequest, effect: Effect): Readonly<{ effect?: Effect }> {
-  return isWrite(request) ? { effect } : {}
+export function requestFault(
+  request: HttpRequest,
+  effect: WriteEffect,
+  code: FaultCode,
+  details: FaultDetails,
+): Fault {
+  const shown = { ...details, request: describeRequest(request) }
+  return isWrite(request) ? writeFault(effect, code, shown) : fault(code, shown)
 }
 
 // Codes of node:dns, node:net, node:tls and undici (its docs, "Errors"). `effect`: a refused connection
@@ -119,7 +123,7 @@ const NETWORK_ERRORS = {
   ERR_TLS_CERT_ALTNAME_INVALID: { says: 'its certificate is for another host', effect: 'unknown' },
   HPE_INVALID_CONSTANT: { says: 'it does not answer in HTTP', effect: 'unknown' },
   TimeoutError: { says: 'no answer came in time', effect: 'unknown' },
-} as const satisfies Record<string, { says: string; effect: Effect }>
+} as const satisfies Record<string, { says: string; effect: WriteEffect }>
 
 /**
  * `github/unreachable` for what fetch threw. The thrown error is not kept as a cause: it may hold the
@@ -130,16 +134,14 @@ export function networkFault(request: HttpRequest, thrown: unknown): Fault {
   const known = codes.map((code) => errorRow(code)).filter((row) => row !== null)
   const certain = codes.length > 0 && codes.every((code) => errorRow(code)?.effect === 'none')
   const reason = known[0]?.says ?? `a network error (${codes[0] ?? 'without a code'})`
-  return fault('github/unreachable', {
-    request: describeRequest(request),
+  return requestFault(request, certain ? 'none' : 'unknown', 'github/unreachable', {
     reason,
     ...(codes[0] === undefined ? {} : { code: codes[0] }),
-    ...effectOf(request, certain ? 'none' : 'unknown'),
   })
 }
 
-function errorRow(code: string): Readonly<{ says: string; effect: Effect }> | null {
-  const rows: Readonly<Record<string, { says: string; effect: Effect }>> = NETWORK_ERRORS
+function errorRow(code: string): Readonly<{ says: string; effect: WriteEffect }> | null {
+  const rows: Readonly<Record<string, { says: string; effect: WriteEffect }>> = NETWORK_ERRORS
   return Object.hasOwn(rows, code) ? (rows[code] ?? null) : null
 }
 

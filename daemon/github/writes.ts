@@ -1,17 +1,12 @@
-import { type Fault, fault } from '../core/fault.ts'
+import type { Fault } from '../core/fault.ts'
 import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
 import type { RepositoryLabels } from '../core/labels.ts'
 import type { GitHub } from '../core/ports.ts'
 import type { Answered, Connection } from './connection.ts'
-import {
-  describeRequest,
-  type HttpRequest,
-  inRepository,
-  type RequestBuilder,
-} from './http-request.ts'
+import { type HttpRequest, inRepository, type RequestBuilder } from './http-request.ts'
 import { fieldOf, textOf, toComment, toPullRequest } from './map-answer.ts'
 import { contentOf, isSuccess, whyUnreadable } from './read-pages.ts'
-import { answerFault, badAnswer } from './request-fault.ts'
+import { answerFault, badAnswer, requestFault } from './request-fault.ts'
 
 type Writes = Pick<
   GitHub,
@@ -141,8 +136,7 @@ function isAbout(answer: Answered, field: string, code: string): boolean {
  * after the other (case C8).
  */
 function headFault(request: HttpRequest, { status, reason }: Answered): Fault {
-  const details = { request: describeRequest(request), status, reason, effect: 'none' }
-  return fault('github/failed', details)
+  return requestFault(request, 'none', 'github/failed', { status, reason })
 }
 
 const isGone = (answer: Answered): boolean => answer.status === 404 || answer.status === 410
@@ -150,10 +144,8 @@ const isGone = (answer: Answered): boolean => answer.status === 404 || answer.st
 /** Such a name would make the URL of the issue itself, or of all its labels. */
 function refuseUnaddressable(request: HttpRequest, label: string): void {
   if (!['', '.', '..'].includes(label.trim())) return
-  throw fault('github/refused', {
-    request: describeRequest(request),
+  throw requestFault(request, 'none', 'github/refused', {
     status: 'not sent',
     reason: 'a label of this name cannot be addressed',
-    effect: 'none',
   })
 }

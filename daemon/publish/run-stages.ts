@@ -1,4 +1,4 @@
-import { type Fault, fault, isFault } from '../core/fault.ts'
+import { effectOf, type Fault, fault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import {
   type Intent,
@@ -122,7 +122,7 @@ async function settleStage(
     }
     return recorded(intended, marker)
   } catch (thrown) {
-    if (isFault(thrown) && thrown.details['effect'] === 'none')
+    if (effectOf(thrown) === 'none')
       // What an earlier try may have done stays open.
       save(ports, settings, { ...intended, intent: journal.intent })
     throw thrown

@@ -1,4 +1,4 @@
-import { asFault, type Fault, fault } from '../core/fault.ts'
+import { asFault, type Fault, fault, writeFault } from '../core/fault.ts'
 import { FAULTS } from '../core/fault-catalogue.ts'
 import { formatIssue, repositoryOf } from '../core/issue-key.ts'
 import {
@@ -96,8 +96,7 @@ export const STAGES = {
       if (answer.kind === 'created') return String(answer.pull.number)
       if (answer.kind === 'no-commits') {
         const request = `creating the pull request of ${journal.branch}`
-        const details = { request, status: 422, reason: 'no commits', effect: 'none' }
-        throw fault('github/refused', details)
+        throw writeFault('none', 'github/refused', { request, status: 422, reason: 'no commits' })
       }
       const pulls = await pullsOfBranch(input)
       const pull = await ownPull(input, pulls)
@@ -235,9 +234,9 @@ async function ownPull(input: StageInput, pulls: readonly PullRequest[]) {
 function notOurs({ journal, base }: StageInput, pulls: readonly PullRequest[]): Fault {
   const { branch } = journal
   const theirs = pulls.find((pull) => pull.state === 'open' && pull.baseBranch === base.branch)
-  if (theirs === undefined) return fault('github/pull-unlisted', { branch, effect: 'unknown' })
+  if (theirs === undefined) return writeFault('unknown', 'github/pull-unlisted', { branch })
   const { number } = theirs
-  return fault('github/foreign-pull', { number, branch, kept: retainedAs(journal), effect: 'none' })
+  return writeFault('none', 'github/foreign-pull', { number, branch, kept: retainedAs(journal) })
 }
 
 /**

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { SupervisionEnd } from '../../daemon/core/executor.ts'
-import { fault } from '../../daemon/core/fault.ts'
+import { fault, writeFault } from '../../daemon/core/fault.ts'
 import type { TimelineEvent } from '../../daemon/core/ports.ts'
 import { reopenJournal } from '../../daemon/core/resume.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
@@ -256,7 +256,7 @@ describe('what a run tells about its surroundings', () => {
     await run().at('publishing')
     run().world.fail('createPull', 'refused')
     run().github.createPullRequest = () =>
-      Promise.reject(fault('github/failed', { status: 502, effect: 'none' }))
+      Promise.reject(writeFault('none', 'github/failed', { status: 502 }))
     expect((await run().carry()).kind).toBe('waiting')
     expect(circuits()).toMatchObject({ 'provider:github': { failures: 1 } })
   })

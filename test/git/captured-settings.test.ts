@@ -165,7 +165,7 @@ describe('a worker that changes where a push goes or what it runs', () => {
       ['remote.origin.url', url],
     ])
     appendFileSync(cloneConfig(), `[core]\n\t${line(canary.program)}\n`)
-    expect(await faultOf(push(remote))).toMatchObject({ details: { effect: 'none' } })
+    expect(await faultOf(push(remote))).toMatchObject({ effect: 'none' })
     expect(canary.hasSung()).toBe(false)
     if (url.startsWith('ssh')) {
       expect(readFileSync(join(scene.root, 'ssh-note'), 'utf8')).toMatch(/^(?:ours\n)+$/)
@@ -235,7 +235,8 @@ describe('a worker that changes where a push goes or what it runs', () => {
     const other = captureAs([['remote.origin.url', '/srv/acme/other.git']])
     expect(await faultOf(push(other))).toMatchObject({
       code: 'clone/wrong-origin',
-      details: { effect: 'none', found: '/srv/acme/other.git' },
+      effect: 'none',
+      details: { found: '/srv/acme/other.git' },
     })
     expect(await faultOf(ask(captureAs([])))).toMatchObject({ code: 'clone/no-origin' })
   })
@@ -354,7 +355,7 @@ describe('a secret', () => {
       configure(text('first-secret', 'a'))
       const remote = await captureNow()
       configure(text('second-secret', 'b'))
-      expect(await faultOf(push(remote))).toMatchObject({ details: { effect: 'none' } })
+      expect(await faultOf(push(remote))).toMatchObject({ effect: 'none' })
       expect([isShown('first-secret', 'a'), isShown('second-secret', 'b')]).toEqual([false, true])
     })
 
@@ -369,7 +370,7 @@ describe('a secret', () => {
       )
       expect(await faultOf(push(remote))).toMatchObject({
         code: 'git/failed',
-        details: { effect: 'none' },
+        effect: 'none',
       })
       expect(isShown('first-secret', 'a')).toBe(false)
       expect(canary.hasSung()).toBe(false)

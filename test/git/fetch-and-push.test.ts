@@ -388,10 +388,10 @@ describe('pushing a commit', () => {
         scene.run(scene.origin, 'update-ref', `refs/heads/${RUN_BRANCH}`, foreign)
         expect(await faultOf(push(oid))).toMatchObject({
           code: 'git/foreign-branch',
+          effect: 'none',
           details: {
             found: foreign,
             expected: oid,
-            effect: 'none',
             kept: `${oid} in ${base.storePath}`,
           },
         })
@@ -413,9 +413,9 @@ describe('pushing a commit', () => {
       const found = await faultOf(push(await commit()))
       expect(found).toMatchObject({
         code: 'git/push-rejected',
+        effect: 'none',
         details: {
           branch: RUN_BRANCH,
-          effect: 'none',
           reason:
             'error: GH013: Repository rule violations found for refs/heads/x. Push cannot contain secrets: <redacted> [remote rejected] (pre-receive hook declined)',
         },
@@ -433,7 +433,8 @@ describe('pushing a commit', () => {
       const oid = await commit()
       expect(await faultOf(push(oid))).toMatchObject({
         code: 'git/failed',
-        details: { operation: 'push', effect: 'unknown' },
+        effect: 'unknown',
+        details: { operation: 'push' },
       })
     })
 
@@ -443,7 +444,8 @@ describe('pushing a commit', () => {
       const started = performance.now()
       expect(await faultOf(push(oid, scene.open({ timeoutMs: 1_500 })))).toMatchObject({
         code: 'git/failed',
-        details: { operation: 'push', effect: 'unknown', timedOut: true },
+        effect: 'unknown',
+        details: { operation: 'push', timedOut: true },
       })
       expect(performance.now() - started).toBeLessThan(10_000)
     })
@@ -459,18 +461,18 @@ describe('pushing a commit', () => {
       )
       expect(await faultOf(push(oid))).toMatchObject({
         code: 'git/failed',
-        details: { effect: 'none' },
+        effect: 'none',
       })
       scene.run(scene.clone, 'remote', 'remove', 'origin')
       expect(await faultOf(push(oid))).toMatchObject({
         code: 'clone/no-origin',
-        details: { effect: 'none' },
+        effect: 'none',
       })
       expect(
         await faultOf(scene.git.pushNewBranch(base.storePath, oid, '../x', null)),
       ).toMatchObject({
         code: 'git/failed',
-        details: { effect: 'none' },
+        effect: 'none',
       })
     })
 

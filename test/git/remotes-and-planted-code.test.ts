@@ -109,7 +109,7 @@ describe('access to a remote', () => {
       ).toMatchObject({
         code: 'git/failed',
         message: expect.stringContaining('terminal prompts disabled'),
-        details: { effect: 'none' },
+        effect: 'none',
       })
       expect(performance.now() - started).toBeLessThan(10_000)
     })

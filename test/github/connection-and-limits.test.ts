@@ -74,7 +74,7 @@ describe('what a request carries', () => {
     async (token) => {
       const { open, server } = await rig(() => undefined)
       const fault = await faultOf(open({ token: async () => token }).closeIssue(ISSUE))
-      expect(fault).toMatchObject({ code: 'token/malformed', details: { effect: 'none' } })
+      expect(fault).toMatchObject({ code: 'token/malformed', effect: 'none' })
       expect(inspect(fault, { depth: 9 })).not.toContain('plain-secret')
       expect(server.seen).toEqual([])
     },
@@ -89,7 +89,7 @@ describe('how long and how much', () => {
       code: 'github/unreachable',
       details: { reason: 'no answer came in time' },
     })
-    expect((await faultOf(github.closeIssue(ISSUE))).details['effect']).toBe('unknown')
+    expect(await faultOf(github.closeIssue(ISSUE))).toHaveProperty('effect', 'unknown')
   })
 
   test('a body that stops arriving is given up at the deadline', async () => {
@@ -175,16 +175,17 @@ describe('a connection that fails', () => {
     const github = open({ apiBase: closed.url })
     expect(await faultOf(github.createComment(ISSUE, 'x'))).toMatchObject({
       code: 'github/unreachable',
-      details: { effect: 'none', code: 'ECONNREFUSED', reason: 'the connection was refused' },
+      effect: 'none',
+      details: { code: 'ECONNREFUSED', reason: 'the connection was refused' },
     })
-    expect((await faultOf(github.viewer())).details).not.toHaveProperty('effect')
+    expect(await faultOf(github.viewer())).not.toHaveProperty('effect')
   })
 
   test('after a cut connection nobody knows', async () => {
     const { open, server } = await rig((_, response) => response.destroy())
     expect(await faultOf(open().createComment(ISSUE, 'x'))).toMatchObject({
       code: 'github/unreachable',
-      details: { effect: 'unknown' },
+      effect: 'unknown',
     })
     expect(server.seen).toHaveLength(1)
   })
@@ -193,7 +194,7 @@ describe('a connection that fails', () => {
     const { open } = await rig((_, response) => response.socket?.end('SSH-2.0-nonsense\r\n\r\n'))
     expect(await faultOf(open().closeIssue(ISSUE))).toMatchObject({
       code: 'github/unreachable',
-      details: { effect: 'unknown' },
+      effect: 'unknown',
     })
   })
 })
@@ -227,7 +228,8 @@ describe('what an error of fetch says about a write', () => {
     const fault = networkFault(request, error)
     expect(fault).toMatchObject({
       code: 'github/unreachable',
-      details: { request: 'POST /x', effect },
+      effect,
+      details: { request: 'POST /x' },
     })
     expect(fault.cause).toBeUndefined()
   })
@@ -392,7 +394,8 @@ describe('the gate', () => {
     const untilMs = time.now + LIMITS.secondaryLimitMs
     expect(met).toMatchObject({
       code: 'github/rate-limited',
-      details: { kind: 'secondary', until: toTimestamp(untilMs), untilMs, effect: 'none' },
+      effect: 'none',
+      details: { kind: 'secondary', until: toTimestamp(untilMs), untilMs },
     })
     expect(gate.wait).toEqual({ kind: 'secondary', until: toTimestamp(untilMs) })
     for (const call of [other.viewer(), other.issue(ISSUE), one.pollLabel(REPOSITORY, 'bot')]) {
@@ -401,13 +404,13 @@ describe('the gate', () => {
         details: { untilMs },
       })
     }
-    expect((await faultOf(other.closeIssue(ISSUE))).details['effect']).toBe('none')
+    expect(await faultOf(other.closeIssue(ISSUE))).toHaveProperty('effect', 'none')
     expect(server.seen).toHaveLength(1)
   })
 
   test('a 429 to a write leaves open whether it took effect', async () => {
     const { open } = await rig((_, response) => replyJson(response, 429, { message: 'slow down' }))
-    expect((await faultOf(open().createComment(ISSUE, 'x'))).details['effect']).toBe('unknown')
+    expect(await faultOf(open().createComment(ISSUE, 'x'))).toHaveProperty('effect', 'unknown')
   })
 
   test('it opens by itself when the time has come, and not a moment before', async () => {

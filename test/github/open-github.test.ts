@@ -157,7 +157,7 @@ describe('an idle poll', () => {
     expect((await github.repository(app))?.name.name).toBe('newname')
     expect(await faultOf(github.closeIssue(key))).toMatchObject({
       code: 'github/moved',
-      details: { effect: 'none' },
+      effect: 'none',
     })
     const { control } = server
     expect((await control('readIssue', { repo: 'octo/newname', number: 1 })).state).toBe('open')
@@ -198,7 +198,7 @@ describe('writes that go wrong', () => {
     for (const code of ['github/failed', 'github/unreachable']) {
       expect(await faultOf(github.createComment(key, 'x'))).toMatchObject({
         code,
-        details: { effect: 'unknown' },
+        effect: 'unknown',
       })
     }
     expect((await requests({ method: 'POST' })).total).toBe(2)
@@ -213,11 +213,11 @@ describe('writes that go wrong', () => {
     expect(await github.createPullRequest(app, pull)).toEqual({ kind: 'exists' })
     expect(
       await faultOf(github.createPullRequest(app, { ...pull, baseBranch: 'nowhere' })),
-    ).toMatchObject({ code: 'github/refused', details: { effect: 'none' } })
+    ).toMatchObject({ code: 'github/refused', effect: 'none' })
     // A branch that was just pushed may not be seen yet.
     expect(
       await faultOf(github.createPullRequest(app, { ...pull, headBranch: 'nowhere' })),
-    ).toMatchObject({ code: 'github/failed', details: { effect: 'none' } })
+    ).toMatchObject({ code: 'github/failed', effect: 'none' })
     expect(
       await github.createPullRequest(app, { ...pull, headBranch: 'main', baseBranch: branch }),
     ).toEqual({ kind: 'no-commits' })
@@ -232,7 +232,8 @@ describe('writes that go wrong', () => {
     const github = open({ token: async () => token })
     expect(await faultOf(github.createComment(key, 'x'))).toMatchObject({
       code: 'github/refused',
-      details: { effect: 'none', status: 403 },
+      effect: 'none',
+      details: { status: 403 },
     })
     await server.control('revokeToken', { login: 'automation-bot' })
     expect((await faultOf(open().viewer())).code).toBe('token/rejected')

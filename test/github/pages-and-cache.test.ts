@@ -273,7 +273,8 @@ describe('redirects', () => {
     )
     expect(await faultOf(open().createComment(ISSUE, 'x'))).toMatchObject({
       code: 'github/moved',
-      details: { effect: 'none', status },
+      effect: 'none',
+      details: { status },
     })
     expect(server.seen).toHaveLength(1)
   })

@@ -306,7 +306,7 @@ describe('what a status means', () => {
       }
       const fault = await faultOf(read(open()))
       expect([name, fault.code]).toEqual([name, code])
-      expect(fault.details).not.toHaveProperty('effect')
+      expect(fault).not.toHaveProperty('effect')
       expect(fault.message).not.toContain('?')
     }
   })
@@ -326,7 +326,7 @@ describe('what a status means', () => {
           continue
         }
         const fault = await faultOf(write(open()))
-        expect([name, fault.code, fault.details['effect']]).toEqual([name, code, effect])
+        expect({ name, code: fault.code, fault }).toMatchObject({ name, code, fault: { effect } })
         expect(fault.message).not.toContain('?')
         expect(server.seen).toHaveLength(1)
       }
@@ -386,7 +386,8 @@ describe('what of an answer is shown', () => {
     })
     expect(await faultOf(open().createComment(ISSUE, 'x'))).toMatchObject({
       code: 'github/refused',
-      details: { effect: 'none', reason: 'no explanation' },
+      effect: 'none',
+      details: { reason: 'no explanation' },
     })
   })
 })
@@ -427,7 +428,8 @@ describe('how a write is made', () => {
     const { open } = await answering(422, { message: 'Validation Failed', errors })
     expect(await faultOf(open().createPullRequest(REPOSITORY, pull))).toMatchObject({
       code: 'github/refused',
-      details: { effect: 'none', reason: 'Validation Failed: invalid' },
+      effect: 'none',
+      details: { reason: 'Validation Failed: invalid' },
     })
   })
 
@@ -436,7 +438,8 @@ describe('how a write is made', () => {
     const { open } = await answering(422, { message: 'Validation Failed', errors })
     expect(await faultOf(open().createPullRequest(REPOSITORY, pull))).toMatchObject({
       code: 'github/failed',
-      details: { effect: 'none', status: 422, reason: 'Validation Failed: invalid' },
+      effect: 'none',
+      details: { status: 422, reason: 'Validation Failed: invalid' },
     })
   })
 
@@ -462,7 +465,7 @@ describe('how a write is made', () => {
     ]) {
       expect(await faultOf(call)).toMatchObject({
         code: 'github/bad-answer',
-        details: { effect: 'unknown' },
+        effect: 'unknown',
       })
     }
     expect(server.seen).toHaveLength(2)
@@ -475,7 +478,8 @@ describe('how a write is made', () => {
     })
     expect(await faultOf(open().createComment(ISSUE, 'x'))).toMatchObject({
       code: 'github/bad-answer',
-      details: { effect: 'unknown', reason: 'the body was cut off' },
+      effect: 'unknown',
+      details: { reason: 'the body was cut off' },
     })
   })
 
@@ -500,7 +504,7 @@ describe('how a write is made', () => {
       })
       expect(await faultOf(WRITES[name]?.(open()) ?? Promise.resolve())).toMatchObject({
         code: 'github/bad-answer',
-        details: { effect: 'unknown' },
+        effect: 'unknown',
       })
     },
   )
@@ -548,7 +552,7 @@ describe('how a write is made', () => {
       const { open, server } = await answering(200, [])
       expect(await faultOf(open().removeLabel(ISSUE, label))).toMatchObject({
         code: 'github/refused',
-        details: { effect: 'none' },
+        effect: 'none',
       })
       expect(server.seen).toEqual([])
     },

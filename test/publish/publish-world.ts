@@ -1,4 +1,4 @@
-import { type Fault, fault, isFault } from '../../daemon/core/fault.ts'
+import { type Fault, isFault, writeFault } from '../../daemon/core/fault.ts'
 import type { Journal, Publication } from '../../daemon/core/journal.ts'
 import type {
   Clock,
@@ -62,7 +62,7 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
   }
   const wholeSecond = (): number => Math.floor(now / 1000) * 1000
   const failed = (effect: 'none' | 'unknown'): Fault =>
-    fault(effect === 'none' ? 'github/refused' : 'github/failed', { status: 500, effect })
+    writeFault(effect, effect === 'none' ? 'github/refused' : 'github/failed', { status: 500 })
 
   /** The effect is real at once (a second one would be a twin) and seen after the lag. */
   const write = (name: WriteName, apply: () => void): void => {

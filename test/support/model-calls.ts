@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Fault, fault } from '../../daemon/core/fault.ts'
+import { type Fault, fault, writeFault } from '../../daemon/core/fault.ts'
 import {
   formatIssue,
   type IssueKey,
@@ -111,13 +111,7 @@ export function makeModelCalls(parts: CallParts) {
   }
   const limitFault = (request: string, until: string): Fault => {
     const untilMs = fromTimestamp(until) + Math.round(random() * 5000)
-    return fault('github/rate-limited', {
-      kind: 'primary',
-      until,
-      untilMs,
-      request,
-      effect: 'none',
-    })
+    return writeFault('none', 'github/rate-limited', { kind: 'primary', until, untilMs, request })
   }
   /** As the real connection: nothing is sent while a limit is stored, unless the clock was set back. */
   const passGate = (caller: Caller, request: string): void => {
@@ -135,16 +129,16 @@ export function makeModelCalls(parts: CallParts) {
         return limitFault(request, until)
       }
       case 'refused':
-        return fault('github/refused', { request, status: 403, reason: 'no', effect: 'none' })
+        return writeFault('none', 'github/refused', { request, status: 403, reason: 'no' })
       case 'token':
-        return fault('token/rejected', { status: 401, effect: 'none' })
+        return writeFault('none', 'token/rejected', { status: 401 })
       case 'garbled':
-        return fault('github/bad-answer', { request, reason: 'cut off', effect: 'unknown' })
+        return writeFault('unknown', 'github/bad-answer', { request, reason: 'cut off' })
       case 'done':
-        return fault('github/failed', { request, status: 502, reason: 'bad', effect: 'unknown' })
+        return writeFault('unknown', 'github/failed', { request, status: 502, reason: 'bad' })
       case 'lost':
       case 'late':
-        return fault('github/unreachable', { request, reason: 'cut', effect: 'unknown' })
+        return writeFault('unknown', 'github/unreachable', { request, reason: 'cut' })
       default:
         return kind satisfies never
     }
@@ -196,11 +190,11 @@ export function makeModelCalls(parts: CallParts) {
     return send(caller, request, () => {
       const stored = github.stored(key)
       if (stored === undefined || stored.isGone) {
-        throw fault('github/not-found', { what: formatIssue(key), effect: 'none' })
+        throw writeFault('none', 'github/not-found', { what: formatIssue(key) })
       }
       // A write's redirect is its answer (github/send.ts).
       if (stored.movedTo !== null) {
-        throw fault('github/failed', { request, status: 301, reason: 'moved', effect: 'none' })
+        throw writeFault('none', 'github/failed', { request, status: 301, reason: 'moved' })
       }
       return perform(stored)
     })
@@ -284,7 +278,7 @@ export function makeModelCalls(parts: CallParts) {
       return send(caller, request, () => {
         const repository = github.repositoryAt(name)
         if (branchTip(repository, pull.headBranch) === null) {
-          throw fault('github/refused', { request, status: 422, reason: 'head', effect: 'none' })
+          throw writeFault('none', 'github/refused', { request, status: 422, reason: 'head' })
         }
         const exists = github.pulls.some(
           ({ headBranch, versions }) =>
@@ -345,15 +339,10 @@ export function makeModelCalls(parts: CallParts) {
     const gitFault = async (kind: FaultKind): Promise<Fault> => {
       const details = { operation: 'network', reason: kind }
       if (kind === 'refused') {
-        return fault('git/push-rejected', {
-          branch: 'it',
-          reason: 'a rule',
-          kept: '',
-          effect: 'none',
-        })
+        return writeFault('none', 'git/push-rejected', { branch: 'it', reason: 'a rule', kept: '' })
       }
       const isCertain = kind === 'limited' || kind === 'token'
-      return fault('git/failed', { ...details, effect: isCertain ? 'none' : 'unknown' })
+      return writeFault(isCertain ? 'none' : 'unknown', 'git/failed', details)
     }
     const look = async <T>(list: ListName | null, value: (asOf: number) => T): Promise<T> => {
       pass()
@@ -404,8 +393,8 @@ export function makeModelCalls(parts: CallParts) {
             const there = branchTip(repository, branch)
             if (there === oid) return
             if (there !== null) {
-              const details = { branch, found: there, expected: oid, kept: oid, effect: 'none' }
-              throw fault('git/foreign-branch', details)
+              const details = { branch, found: there, expected: oid, kept: oid }
+              throw writeFault('none', 'git/foreign-branch', details)
             }
             if (!commits.has(oid)) throw new RangeError('a commit that was never made')
             github.setBranch(repository, branch, oid)
