@@ -32,7 +32,8 @@ export class CronInstall extends CronCommand {
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(CronInstall)
-    const { installCron, renderInstall } = await import('../daemon/app/schedule-ticks.ts')
+    const { installCron } = await import('../daemon/app/install-cron.ts')
+    const { renderInstall } = await import('../daemon/app/render-cron.ts')
     const report = await installCron({ dryRun: flags['dry-run'] })
     if (!this.jsonEnabled()) for (const line of renderInstall(report)) this.log(line)
     return report
@@ -48,7 +49,8 @@ export class CronRemove extends CronCommand {
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(CronRemove)
-    const { removeCron, renderRemove } = await import('../daemon/app/schedule-ticks.ts')
+    const { removeCron } = await import('../daemon/app/remove-cron.ts')
+    const { renderRemove } = await import('../daemon/app/render-cron.ts')
     const report = await removeCron({ dryRun: flags['dry-run'] })
     if (!this.jsonEnabled()) for (const line of renderRemove(report)) this.log(line)
     return report

@@ -31,11 +31,11 @@ export class QueueList extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(QueueList)
-    const { listQueue } = await import('../daemon/app/queue-report.ts')
+    const { listQueue } = await import('../daemon/app/list-queue.ts')
     const phase = flags.phase as Phase | undefined
     const list = listQueue(phase ?? null)
     if (!this.jsonEnabled()) {
-      const { renderList } = await import('../daemon/app/render-queue.ts')
+      const { renderList } = await import('../daemon/app/render-queue-list.ts')
       const width = process.stdout.isTTY ? process.stdout.columns : null
       for (const line of renderList(list, width)) this.log(line)
     }
@@ -53,10 +53,10 @@ export class QueueShow extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { args } = await this.parse(QueueShow)
-    const { showIssue } = await import('../daemon/app/queue-report.ts')
+    const { showIssue } = await import('../daemon/app/show-issue.ts')
     const shown = showIssue(args.issue)
     if (!this.jsonEnabled()) {
-      const { renderShow } = await import('../daemon/app/render-queue.ts')
+      const { renderShow } = await import('../daemon/app/render-queue-show.ts')
       for (const line of renderShow(shown)) this.log(line)
     }
     return shown

@@ -16,8 +16,8 @@ export class Run extends BaseCommand {
   async run(): Promise<unknown> {
     const { flags } = await this.parse(Run)
     const { runTick } = await import('../daemon/app/run-tick.ts')
-    const tell = (line: string): void => this.note(line)
-    const report = await runTick(buildOfThisProgram(), { ...flags, tell })
+    const print = (line: string): void => this.note(line)
+    const report = await runTick(buildOfThisProgram(), { ...flags, print })
     process.exitCode = report.exitCode
     return report
   }
@@ -32,7 +32,8 @@ export class Daemon extends BaseCommand {
 
   async run(): Promise<void> {
     await this.parse(Daemon)
-    const { renderEvent, runDaemon } = await import('../daemon/app/daemon.ts')
+    const { renderEvent } = await import('../daemon/app/daemon-event.ts')
+    const { runDaemon } = await import('../daemon/app/run-daemon.ts')
     const isJson = this.jsonEnabled()
     await runDaemon(buildOfThisProgram(), (event) => {
       if (isJson) process.stdout.write(`${JSON.stringify(event)}\n`)

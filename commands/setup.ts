@@ -26,7 +26,8 @@ export default class Setup extends BaseCommand {
 
   async run(): Promise<unknown> {
     const { flags } = await this.parse(Setup)
-    const { runSetup, renderSetup } = await import('../daemon/app/run-setup.ts')
+    const { runSetup } = await import('../daemon/app/run-setup.ts')
+    const { renderSetup } = await import('../daemon/app/render-setup.ts')
     const report = await runSetup(buildOfThisProgram(), {
       dryRun: flags['dry-run'],
       createLabels: flags['create-labels'],

@@ -1,44 +1,42 @@
-import { join } from 'node:path'
 import { countEffects } from '../core/effects.ts'
 import { fault } from '../core/fault.ts'
-import { LIMITS } from '../core/limits.ts'
 import { advanceRun, type RunEnd } from '../engine/advance-run.ts'
 import { openJournals } from '../state/journals.ts'
 import { trustedHost } from '../supervision/trusted-host.ts'
 import { readDescriptor } from '../sys/drain-descriptor.ts'
 import { announceEffect } from '../sys/effect-channel.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
-import { readFileBounded } from '../sys/files.ts'
 import { leaveOnSignal } from '../sys/leaving.ts'
 import { setNonDumpable } from '../sys/native.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
-import { PROMPT_FILES, type PromptTemplates } from '../worker/render-prompt.ts'
 import { type Build, bundleOf } from './build.ts'
 import { supervisorEnvironment, withHostSecrets } from './credentials.ts'
 import { loadProgramConfig } from './load-program-config.ts'
 import { openPorts } from './open-ports.ts'
+import { readPromptTemplates } from './read-prompt-templates.ts'
 import { runSettingsOf } from './settings-of.ts'
 import { RUNNER_FDS } from './start-runner.ts'
 
-/** Tokens are short; more than this on the pipe is not one. */
+/** More bytes than this on the pipe are not a token. */
 const TOKEN_BYTES = 4096
+
 const TOKEN_WAIT_MS = 5000
 
 /**
- * The work of a runner process: takes over the claim it was handed and carries the run on. Returns null
- * when the descriptor is not the current claim, or the token did not come whole: the run is somebody
- * else's to begin.
+ * The work of a runner process: takes over the claim it was handed and advances the run to its
+ * end. Returns null when the descriptor is not the current claim, or when the token is incomplete: then the
+ * next tick starts the run.
  * Faults: config/*, state/*, sys/io.
  */
 export async function advanceOneRun(build: Build, runId: string): Promise<RunEnd | null> {
   setNonDumpable()
   const handed = readDescriptor(RUNNER_FDS.token, TOKEN_BYTES, TOKEN_WAIT_MS)
-  // A tick that died while it handed the token over: the run stays at `starting`, and the next tick requeues it.
+  // The tick died while it handed the token over. The run stays at `starting`, and the next tick requeues it.
   if (handed === null || !handed.endsWith('\n')) return null
   const own = readEnvironment()
   const { config } = loadProgramConfig(own)
   const environment = withHostSecrets(own, config)
-  // The first signal: the step in hand is finished, and the next tick adopts the run. The second: at once.
+  // After the first signal the current step is finished and the next tick adopts the run; the second ends at once.
   const { signal } = leaveOnSignal(config.drainTimeoutSeconds * 1000)
   const journal = openJournals(config.stateDir).read(runId)
   if (journal === null)
@@ -74,18 +72,4 @@ export async function advanceOneRun(build: Build, runId: string): Promise<RunEnd
     },
     journal,
   )
-}
-
-/** The prompt texts of the installed build. Faults: sys/io when one is missing. */
-export function readPromptTemplates(build: Build): PromptTemplates {
-  const read = (name: string): string => {
-    const path = join(build.templates, name)
-    const bytes = readFileBounded(path, LIMITS.configurationBytes)
-    if (bytes !== null) return bytes.toString('utf8')
-    throw fault('sys/io', { operation: 'Reading', path, reason: 'it is missing' })
-  }
-  return {
-    frame: read(PROMPT_FILES.frame),
-    behaviour: { code: read(PROMPT_FILES.code), investigation: read(PROMPT_FILES.investigation) },
-  }
 }

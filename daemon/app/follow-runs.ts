@@ -4,13 +4,13 @@ import { openJournals } from '../state/journals.ts'
 import { layoutOf } from '../state/layout.ts'
 import { readFileBounded } from '../sys/files.ts'
 
-/** What people are told as a run reaches a stage, in the order of the stages. */
+/** What is printed when a run reaches a stage, in the order of the stages. */
 const STAGE_LINES = {
   starting: 'claimed the issue',
   owned: 'a detached runner took over',
   launching: 'made an isolated tree and started the worker under its supervisor',
   finished: 'the worker succeeded; its result is archived',
-  publishing: 'checked the change and froze every outgoing text',
+  publishing: 'checked the change and prepared every outgoing text',
 } as const satisfies Readonly<Partial<Record<RunStage, string>>>
 
 const MARKER_LINES: Readonly<Record<string, string>> = {
@@ -25,27 +25,27 @@ const MARKER_LINES: Readonly<Record<string, string>> = {
 const TRANSCRIPT_BYTES = 1024 * 1024
 
 /**
- * Tells each thing about the runs of a state directory once, in order, as it is seen: stages, publish
- * markers and the worker's own output. Call the returned function again and again.
+ * Prints what happens to the runs of a state directory, each event printOnce and in order: stages, publish actions
+ * and the worker's own output. Each call of the returned function prints what is new since the last call.
  */
 export function followRuns(
   stateDir: string,
-  tell: (line: string, origin: 'daemon' | 'worker') => void,
+  print: (line: string, origin: 'daemon' | 'worker') => void,
 ): () => void {
   const journals = openJournals(stateDir)
   const layout = layoutOf(stateDir)
-  const told = new Set<string>()
+  const printed = new Set<string>()
   const shown = new Map<string, number>()
-  const once = (id: string, line: string): void => {
-    if (told.has(id)) return
-    told.add(id)
-    tell(line, 'daemon')
+  const printOnce = (id: string, line: string): void => {
+    if (printed.has(id)) return
+    printed.add(id)
+    print(line, 'daemon')
   }
   return () => {
     for (const runId of journals.list()) {
       const journal = readOrNull(journals, runId)
       if (journal === null) continue
-      for (const stage of stagesOf(journal)) once(`${runId} ${stage}`, STAGE_LINES[stage])
+      for (const stage of stagesOf(journal)) printOnce(`${runId} ${stage}`, STAGE_LINES[stage])
       const transcript = readFileBounded(layout.run(runId).transcript, TRANSCRIPT_BYTES)
       const text = transcript?.toString('utf8') ?? ''
       const end = text.lastIndexOf('\n') + 1
@@ -53,28 +53,28 @@ export function followRuns(
         .slice(shown.get(runId) ?? 0, end)
         .split('\n')
         .slice(0, -1)) {
-        tell(line, 'worker')
+        print(line, 'worker')
       }
       shown.set(runId, end)
       for (const [stage, marker] of Object.entries(journal.markers)) {
         const line = MARKER_LINES[stage] ?? stage
-        once(`${runId} ${stage}`, line.endsWith('#') ? line + marker : line)
+        printOnce(`${runId} ${stage}`, line.endsWith('#') ? line + marker : line)
       }
       if (journal.epoch > 1)
-        once(
+        printOnce(
           `${runId} epoch ${journal.epoch}`,
           `the next tick took the run over ${locationOf(journal)}`,
         )
       if (journal.notBefore !== null && journal.stage !== 'settled')
-        once(`${runId} until ${journal.notBefore}`, waitOf(journal, journal.notBefore))
+        printOnce(`${runId} until ${journal.notBefore}`, waitOf(journal, journal.notBefore))
       if (journal.stage === 'settled' && journal.outcome?.error !== undefined) {
-        once(`${runId} error`, journal.outcome.error.message)
+        printOnce(`${runId} error`, journal.outcome.error.message)
       }
     }
   }
 }
 
-/** The stages a run has been through: it may pass several between two looks. */
+/** The stages that a run has passed; there may be several new ones between two calls. */
 function stagesOf({ stage, endedIn, publication }: Journal): readonly (keyof typeof STAGE_LINES)[] {
   const all = Object.keys(STAGE_LINES) as readonly (keyof typeof STAGE_LINES)[]
   const reached = endedIn ?? stage
@@ -83,14 +83,14 @@ function stagesOf({ stage, endedIn, publication }: Journal): readonly (keyof typ
   return publication === null ? all.slice(0, -1) : all
 }
 
-/** A write that was under way when its runner died may still take effect; it is not repeated before that is over. */
+/** A write that was cut off may still take effect, so it is repeated only after the settle window (I6). */
 function waitOf({ intent }: Journal, until: string): string {
   const why =
     intent === null ? '' : `a write of "${intent.stage}" was cut off and may still arrive; `
   return `${why}the run goes on at ${until}`
 }
 
-/** Where a run stands, for people who read the stages in the documentation. */
+/** The stage and the last publish action of a run, by their documented names. */
 function locationOf({ stage, markers }: Journal): string {
   const done = PUBLISH_STAGES.filter((name) => markers[name] !== undefined).at(-1)
   const behind = stage === 'publishing' && done !== undefined ? `, after ${done}` : ''
@@ -101,6 +101,6 @@ function readOrNull(journals: Journals, runId: string): ReturnType<Journals['rea
   try {
     return journals.read(runId)
   } catch {
-    return null // shown by status; a demonstration goes on
+    return null // `status` shows a broken journal; the demo goes on
   }
 }

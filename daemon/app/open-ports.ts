@@ -1,13 +1,8 @@
-import { join } from 'node:path'
 import type { Config } from '../config/make-config.ts'
 import { countEffects } from '../core/effects.ts'
-import { LIMITS } from '../core/limits.ts'
-import type { RateLimit } from '../core/meta.ts'
 import type { Claims, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
-import { fromTimestamp, plausibleWait } from '../core/timestamp.ts'
 import { CAPTURE_LIMITS } from '../git/find-changes.ts'
 import { openGit } from '../git/open-git.ts'
-import { openGitHub } from '../github/open-github.ts'
 import { openClaims } from '../state/claims.ts'
 import { openJournals } from '../state/journals.ts'
 import { openJsonStore } from '../state/json-store.ts'
@@ -20,8 +15,9 @@ import { CONTROL_FILES } from '../worker/build-environment.ts'
 import type { Build } from './build.ts'
 import { openTokenSource, type TokenOfProcess } from './credentials.ts'
 import { type LogProcess, openLog } from './open-log.ts'
+import { type LastAnswer, openStoredGitHub } from './open-stored-github.ts'
 
-/** The adapters that tick and runner share, each counted (design §2). */
+/** The adapters that tick and runner share; every call of one is counted as an effect. */
 export type Ports = Readonly<{
   clock: Clock
   log: Log
@@ -33,26 +29,23 @@ export type Ports = Readonly<{
   github: GitHub
   token: TokenOfProcess
   random: () => number
-  /** What GitHub's last answer to this process said about itself. */
+  /** Status and rate limit that GitHub's last answer to this process showed. */
   lastAnswer: () => LastAnswer
 }>
-
-/** Of GitHub's answers to this process, what is worth remembering. */
-export type LastAnswer = Readonly<{ status: number | null; rate: RateLimit | null }>
 
 export type OpenRequest = Readonly<{
   config: Config
   environment: Readonly<Record<string, string>>
   build: Build
   process: LogProcess
-  /** A token handed over by the parent process, or null. */
+  /** A token handed over by the parent process; null = this process finds its own. */
   token: string | null
-  /** What is left of the time this process has; no request or call of git lasts longer. */
+  /** The time this process has left; no request and no call of git lasts longer. */
   timeLeftMs: () => number
 }>
 
 /**
- * Opens everything a tick or a run works with; nothing is asked of GitHub or git yet.
+ * Opens everything a tick or a run works with. No request is sent and no git started yet.
  * Faults: state/directory-refused, sys/io.
  */
 export function openPorts(request: OpenRequest): Ports {
@@ -107,37 +100,4 @@ export function openPorts(request: OpenRequest): Ports {
 
 function counted<P extends object>(name: string, port: P): P {
   return countEffects(name, port, announceEffect)
-}
-
-/** GitHub behind the one gate that all processes share: the wait stored in the metadata (design §10). */
-function openStoredGitHub(
-  parts: Pick<Ports, 'clock' | 'store' | 'layout' | 'token' | 'random'> &
-    Pick<OpenRequest, 'config' | 'build' | 'timeLeftMs'> &
-    Readonly<{ onAnswer: (answer: LastAnswer) => void }>,
-): GitHub {
-  const { clock, store, config, random, onAnswer } = parts
-  return openGitHub(
-    {
-      clock,
-      random,
-      onAnswer,
-      gate: () => store.readMeta().wait,
-      onWait: (wait) =>
-        store.changeMeta((meta) => {
-          const now = clock.now()
-          const known = plausibleWait(meta.wait?.until ?? null, now, LIMITS.rateLimitCapMs) ?? 0
-          const isLonger = fromTimestamp(wait.until) > known
-          return { state: isLonger ? { ...meta, wait } : meta, value: undefined }
-        }),
-    },
-    {
-      apiBase: config.apiBase.url,
-      version: parts.build.version,
-      maxPages: config.discoveryMaxPages,
-      cacheDirectory: join(parts.layout.directories.cache, 'http'),
-      token: parts.token.get,
-      timeoutMs: config.httpTimeoutSeconds * 1000,
-      timeLeftMs: parts.timeLeftMs,
-    },
-  )
 }

@@ -1,30 +1,31 @@
 import type { Config } from '../config/make-config.ts'
+import type { RunFate } from '../core/fate-of-run.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import type { QueueEntry } from '../core/queue-state.ts'
-import type { QueueVerb, RunFate } from '../core/queue-verbs.ts'
-import type { LastRun } from './queue-report.ts'
-import { oneLine } from './render-queue.ts'
+import type { QueueVerb } from '../core/queue-verbs.ts'
+import { oneLine } from './one-line.ts'
+import type { LastRun } from './open-queue.ts'
 
 export type QueueChangeRequest = Readonly<{
   verb: QueueVerb
   /** `owner/repo#number`, as typed. */
   issue: string
-  /** Tell what would happen; take no lock and write nothing. */
+  /** Report what would happen; take no lock and write nothing. */
   dryRun: boolean
-  /** `--force-finalization-reset`: paid work that could go on is dropped. */
+  /** `--force-finalization-reset`: drop the work of a run that could go on. */
   isForced: boolean
 }>
 
-/** `queue reset --json`, `queue reprocess --json`. With `dry_run` it is what would become of the entry. */
+/** `queue reset --json`, `queue reprocess --json`. With `dry_run`, what they would report. */
 export type QueueChange = Readonly<{
   issue: string
   phase_before: string
   phase: string
   generation_before: number
   generation: number
-  /** The run whose paid work goes on without another worker. */
+  /** The run that goes on without another worker. */
   resumed_run: string | null
-  /** The run whose work could have gone on, or was under way, and is given up. */
+  /** The run that could have gone on, or was at work, and is given up. */
   dropped_run: string | null
   dry_run: boolean
   circuits_closed: readonly string[]
@@ -36,7 +37,7 @@ export type QueueChangePlan = Readonly<{ entry: QueueEntry; last: LastRun; fate:
 /** The entry as it is after the change, and the circuits that were closed with it. */
 type Requeued = Readonly<{ entry: QueueEntry; closed: readonly string[] }>
 
-/** What became of the entry, or would. */
+/** What became of the entry; of a dry run, what would become of it. */
 export function reportQueueChange(
   { dryRun }: QueueChangeRequest,
   { entry: before, fate }: QueueChangePlan,
@@ -55,7 +56,7 @@ export function reportQueueChange(
   }
 }
 
-/** The same for people. */
+/** The change as lines for people. */
 export function describeQueueChange(
   config: Config,
   { verb, dryRun }: QueueChangeRequest,

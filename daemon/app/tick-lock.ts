@@ -8,9 +8,9 @@ import { endLockHolder } from '../sys/find-processes.ts'
 import { type KernelLock, tryLock, waitForLock } from '../sys/kernel-lock.ts'
 import { ownIdentity, type ProcessIdentity } from '../sys/process-identity.ts'
 
-/** How long a command waits for a tick that is planning (design §5). */
+/** How long a command waits for a tick that is planning. */
 const MAINTENANCE_WAIT_MS = 30_000
-/** A process beyond its time by this much is stopped or wedged. */
+/** A process that exceeds its time by this much is stopped or hung. */
 const GRACE_MS = 10_000
 /** From taking the lock to having written the note, on a machine that is very busy. */
 const NOTE_PAUSE_MS = 500
@@ -18,8 +18,8 @@ const NOTE_PAUSE_MS = 500
 type Parts = Readonly<{ clock: Clock; layout: StateLayout }>
 
 /**
- * The lock that lets one process plan. A holder that has it longer than it may is ended first, so that
- * one stopped tick does not starve all later ones (case C39). null = another one is planning.
+ * The lock that lets one process plan. A holder that exceeds its time is killed first, so that one stopped tick
+ * does not block all later ones (PROTOCOLS, Locks). Null = another process is planning.
  * Faults: sys/io, sys/native-unavailable.
  */
 export async function takeTickLock(parts: Parts): Promise<KernelLock | null> {
@@ -30,7 +30,7 @@ export async function takeTickLock(parts: Parts): Promise<KernelLock | null> {
 }
 
 /**
- * The same for a command that changes what ticks plan with; it waits for one that is planning.
+ * The same lock for a command that changes the queue. It waits for a tick that is planning.
  * Faults: state/lock-busy, sys/io, sys/native-unavailable.
  */
 export async function waitForTickLock(parts: Parts): Promise<KernelLock> {
@@ -44,7 +44,7 @@ export async function waitForTickLock(parts: Parts): Promise<KernelLock> {
 async function takeFromHung({ clock, layout }: Parts): Promise<KernelLock | null> {
   const note = readNote(layout.tickLock)
   if (note === null || !isOver(note.until, clock.now())) return null
-  // Somebody who has just taken the lock has not written its own note yet.
+  // A process that took the lock a moment ago has not written its own note yet.
   await clock.sleep(NOTE_PAUSE_MS)
   if (readNote(layout.tickLock)?.until !== note.until) return null
   if (!(await endLockHolder(clock, layout.tickLock, note.holder))) {
@@ -53,7 +53,7 @@ async function takeFromHung({ clock, layout }: Parts): Promise<KernelLock | null
   return tryLock(layout.tickLock)
 }
 
-/** A time too far ahead shows that the clock was set back; such a holder is not waited for either. */
+/** A time too far ahead shows that the clock was set back; that holder counts as over its time as well. */
 function isOver(until: string, now: number): boolean {
   const at = plausibleWait(until, now, LIMITS.tickMs + GRACE_MS)
   return at === null || now > at + GRACE_MS
@@ -66,7 +66,7 @@ function noteOf(now: number): string {
   return `${JSON.stringify(note)}\n`
 }
 
-/** null = not written yet, or not by us: its holder is given the benefit of the doubt. */
+/** Null = no note is written yet, or it is not ours; then the holder counts as alive. */
 function readNote(path: string): Note | null {
   const text = readFileBounded(path, LIMITS.claimBytes)?.toString('utf8') ?? ''
   let note: Partial<Note>

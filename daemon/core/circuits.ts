@@ -1,9 +1,6 @@
-import type { FaultDetails } from './fault.ts'
-import { FAULTS, type FaultCode } from './fault-catalogue.ts'
-import type { FaultSpec } from './fault-classes.ts'
 import { type IssueKey, repositoryId, repositoryOf } from './issue-key.ts'
-import type { Circuit, Circuits, QueueEntry, RecordedError } from './queue-state.ts'
-import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
+import type { Circuit, Circuits, QueueEntry } from './queue-state.ts'
+import { plausibleWait, toTimestamp } from './timestamp.ts'
 
 // Circuits keep paid work from being started into surroundings that are known to fail (design §6, R§4.8
 // corrected). Looking stays free: polls go on, and work that is paid for is never held back.
@@ -36,87 +33,10 @@ export type CircuitPolicy = Readonly<{
   openSeconds: number
 }>
 
-/**
- * Which circuit a fault says something about; faults that are not here say nothing about either. Nor does an
- * answer that cannot be used: it may be about one issue alone, which waits by itself.
- */
-const SCOPES: Readonly<Partial<Record<FaultCode, CircuitScope>>> = {
-  'github/unreachable': 'provider',
-  'github/failed': 'provider',
-  'git/failed': 'repository',
-  'git/no-default-branch': 'repository',
-  'git/store-damaged': 'repository',
-  'clone/missing': 'repository',
-  'clone/not-a-repository': 'repository',
-  'clone/wrong-origin': 'repository',
-  'clone/no-origin': 'repository',
-}
-
-/** Ends of a run that tell nothing about its surroundings. */
-const NEUTRAL: ReadonlySet<string> = new Set([
-  'rate-limited',
-  'interrupted',
-  'not-started',
-  'infrastructure-failed',
-  'withdrawn',
-])
-
 /** The name under which a circuit is stored and shown: `provider:github`, `repository:owner/name`. */
 export function circuitId(scope: CircuitScope, key: IssueKey): string {
   return scope === 'provider' ? 'provider:github' : `repository:${repositoryId(repositoryOf(key))}`
 }
-
-/** A fault as it was met, or as it was remembered, which is without details. */
-type Failure = Readonly<{ code: string; message: string; details?: FaultDetails }>
-
-/** A circuit after one more failure of its scope; unchanged when the fault tells nothing about one. */
-export function afterFailure(
-  circuits: Circuits,
-  key: IssueKey,
-  error: Failure,
-  now: number,
-  policy: CircuitPolicy,
-): Circuits {
-  const scope = scopeOf(error)
-  if (scope === null) return circuits
-  const id = circuitId(scope, key)
-  const failures = (circuits[id]?.failures ?? 0) + 1
-  const until = toTimestamp(now + waitSeconds(failures, policy) * 1000)
-  const at = toTimestamp(now)
-  const { code, message } = error
-  return { ...circuits, [id]: { failures, until, lastError: { code, message, at } } }
-}
-
-/**
- * The circuits after a run of this issue has ended. An end that shows working surroundings closes both;
- * that the worker failed is one of these. Circuits nobody has used for a day are dropped.
- */
-export function afterRunEnd(
-  circuits: Circuits,
-  key: IssueKey,
-  event: Readonly<{ on: string; error?: RecordedError }>,
-  now: number,
-  policy: CircuitPolicy,
-): Circuits {
-  const { error } = event
-  if (error !== undefined && scopeOf(error) !== null) {
-    return afterFailure(circuits, key, error, now, policy)
-  }
-  if (NEUTRAL.has(event.on) || isEnvironmentFailure(error)) return circuits
-  const closed = [circuitId('repository', key), circuitId('provider', key)]
-  const kept = Object.entries(circuits).filter(
-    ([id, { until }]) => !closed.includes(id) && now - fromTimestamp(until) < FORGOTTEN_MS,
-  )
-  return kept.length === Object.keys(circuits).length ? circuits : Object.fromEntries(kept)
-}
-
-/** A run that such a fault blocked in the end has not shown that its surroundings work. */
-function isEnvironmentFailure(error: RecordedError | undefined): boolean {
-  const faults: Readonly<Record<string, FaultSpec | undefined>> = FAULTS
-  return error !== undefined && faults[error.code]?.class === 'infrastructure'
-}
-
-const FORGOTTEN_MS = 24 * 3_600_000
 
 /** Until when a circuit keeps runs back (milliseconds; null = it does not), and its state for people. */
 export function evaluateCircuit(
@@ -162,14 +82,7 @@ export function heldBackUntil(
   return waits.length === 0 ? null : Math.max(...waits)
 }
 
-/** GitHub's status below 500 is about the request, such as one that names a branch it does not know yet. */
-function scopeOf({ code, details }: Failure): CircuitScope | null {
-  const scopes: Readonly<Record<string, CircuitScope | undefined>> = SCOPES
-  const scope = Object.hasOwn(scopes, code) ? (scopes[code] ?? null) : null
-  return scope === 'provider' && Number(details?.['status'] ?? 500) < 500 ? null : scope
-}
-
-function waitSeconds(failures: number, policy: CircuitPolicy): number {
+export function waitSeconds(failures: number, policy: CircuitPolicy): number {
   if (failures >= policy.threshold) return policy.openSeconds
   const { backoffSeconds } = policy
   return backoffSeconds[Math.min(failures, backoffSeconds.length) - 1] ?? 0

@@ -1,6 +1,6 @@
+import type { Diagnostic } from './diagnostics.ts'
 import { formatIssue, type IssueKey, type RepositoryName } from './issue-key.ts'
 import { findLabel, type Ticket, type TriggerLabels, ticketOf } from './labels.ts'
-import type { Diagnostic } from './meta.ts'
 import type { IssueSummary } from './ports.ts'
 import { newEntry, PHASES, type QueueEntry } from './queue-state.ts'
 import { fromTimestamp, toTimestamp } from './timestamp.ts'

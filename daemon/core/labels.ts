@@ -1,8 +1,6 @@
 // One comparison of labels everywhere (design §6): GitHub ignores case, and adds or drops emoji
 // variation selectors (U+FE0E, U+FE0F) as it pleases.
 
-import type { RepositoryName } from './issue-key.ts'
-
 const VARIATION_SELECTORS = /[\uFE0E\uFE0F]/gu
 
 /** The form in which two labels are compared. */
@@ -50,15 +48,4 @@ export function ticketOf(
   if (code && investigation) return 'ambiguous'
   if (code) return 'code'
   return investigation ? 'investigation' : null
-}
-
-/** A port beside GitHub's, for `setup`: the engine never makes a label. Faults: as those of GitHub. */
-export type RepositoryLabels = {
-  /** All names. */
-  labels(repository: RepositoryName): Promise<readonly string[]>
-  /** `color`: six hexadecimal digits. */
-  createLabel(
-    repository: RepositoryName,
-    label: Readonly<{ name: string; color: string; description: string }>,
-  ): Promise<'created' | 'exists'>
 }

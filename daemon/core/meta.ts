@@ -1,20 +1,7 @@
-import { LIMITS } from './limits.ts'
+import type { Diagnostic } from './diagnostics.ts'
 import type { RecordedError } from './queue-state.ts'
-import { fromTimestamp, type Timestamp } from './timestamp.ts'
-
-/** How a tick ended. */
-export const TICK_OUTCOMES = {
-  processed: { exitCode: 0, meaning: 'runs were started or carried on' },
-  idle304: { exitCode: 0, meaning: 'GitHub reported no change' },
-  idle_empty: { exitCode: 0, meaning: 'nothing to do' },
-  skipped_concurrent: { exitCode: 0, meaning: 'another tick was planning' },
-  skipped_cadence: { exitCode: 0, meaning: 'polled too recently' },
-  rate_limited: { exitCode: 0, meaning: 'GitHub asked us to wait' },
-  cancelled: { exitCode: 0, meaning: 'stopped by a signal' },
-  failed: { exitCode: 1, meaning: 'the tick itself failed' },
-} as const satisfies Record<string, { exitCode: 0 | 1; meaning: string }>
-
-export type TickOutcome = keyof typeof TICK_OUTCOMES
+import type { TickOutcome } from './tick-outcomes.ts'
+import type { Timestamp } from './timestamp.ts'
 
 /** What is remembered about polling one repository. */
 export type RepositoryState = Readonly<{
@@ -25,13 +12,6 @@ export type RepositoryState = Readonly<{
   sweptAt: Timestamp | null
   /** Why it is not polled, or why the last poll failed. */
   problem: RecordedError | null
-}>
-
-export type Diagnostic = Readonly<{
-  at: Timestamp
-  code: string
-  issue: string | null
-  message: string
 }>
 
 export type RateLimit = Readonly<{
@@ -78,38 +58,4 @@ export function newMeta(installationId: string): Meta {
     repositories: {},
     diagnostics: [],
   }
-}
-
-const COALESCE_MS = 3_600_000
-
-/**
- * The ring of things people should know that are no faults: at most 20, messages at most 256 bytes, and
- * the same code for the same issue at most once an hour (R§3.6). The same list comes back when nothing
- * is new, so that nothing is written.
- */
-export function addDiagnostics(
-  ring: readonly Diagnostic[],
-  found: readonly Diagnostic[],
-): readonly Diagnostic[] {
-  let all = ring
-  for (const diagnostic of found) {
-    const isKnown = all.some((known) => isRepeat(known, diagnostic))
-    if (!isKnown) all = [...all, shorten(diagnostic)].slice(-LIMITS.diagnostics)
-  }
-  return all
-}
-
-function isRepeat(known: Diagnostic, diagnostic: Diagnostic): boolean {
-  return (
-    known.code === diagnostic.code &&
-    known.issue === diagnostic.issue &&
-    Math.abs(fromTimestamp(diagnostic.at) - fromTimestamp(known.at)) < COALESCE_MS
-  )
-}
-
-function shorten(diagnostic: Diagnostic): Diagnostic {
-  const bytes = new TextEncoder().encode(diagnostic.message)
-  if (bytes.length <= LIMITS.diagnosticMessageBytes) return diagnostic
-  const cut = new TextDecoder().decode(bytes.subarray(0, LIMITS.diagnosticMessageBytes - 3))
-  return { ...diagnostic, message: `${cut.replace(/\uFFFD+$/u, '')}…` }
 }

@@ -1,8 +1,9 @@
+import { encodedForms } from './secret-forms.ts'
+
 // What must never reach a log, an error or GitHub: known secret values and everything shaped like one.
 // Patterns are written so that this file itself does not contain a token shape, and so that none of
 // them takes more than linear time: a worker decides what is in the texts they run over. A mask counts
 // as a whole value, so that a second pass changes nothing.
-
 const MASK = '<redacted>'
 
 /** NAME=value, NAME: value, "NAME": "value", also inside a JSON string (\"NAME\": …), for names of secrets. */
@@ -23,9 +24,11 @@ const TOKEN_SHAPES = [
 
 const AUTHORIZATION =
   /(\bauthorization\\*["']?[ \t]*[:=][ \t]*\\*["']?)(?:((?:digest|aws4-[a-z0-9-]+)[ \t]+)[^\n]+|((?:bearer|basic|token|negotiate|ntlm)[ \t]+)?(?:<redacted>|(?:[^\s"',;\\]|\\[^\s"'])+))/gi
+
 /** Prose goes on with a word after "basic"; a credential has capitals or digits in it. */
 const CREDENTIAL =
   /(\b(?:[Bb]earer|BEARER|[Bb]asic|BASIC)[ \t]+)(?=[a-z+/_.~-]*[A-Z0-9])[A-Za-z0-9+/_.~-]{16,}=*/g
+
 /** Up to the last @ before the path, as URL parsers take it; slashes may be escaped as in JSON. */
 const URL_USERINFO = /(:\\?\/\\?\/)[^\s/?#'"]*@/g
 
@@ -63,32 +66,6 @@ function maskShapes(text: string): string {
   shown = shown.replaceAll(ASSIGNMENT, `$1${MASK}`)
   for (const shape of TOKEN_SHAPES) shown = shown.replaceAll(shape, MASK)
   return shown
-}
-
-/** The forms a secret takes on its way through URLs, JSON and basic authentication; short values are no secrets. */
-function encodedForms(secret: string): readonly string[] {
-  if (secret.length < 8) return []
-  // Half of a surrogate pair has no URL form.
-  const inUrl = /\p{Surrogate}/u.test(secret) ? secret : encodeURIComponent(secret)
-  return [
-    secret,
-    inUrl,
-    inUrl.replaceAll(/%[0-9A-F]{2}/g, (escape) => escape.toLowerCase()),
-    JSON.stringify(secret).slice(1, -1),
-    ...base64Forms(secret),
-  ]
-}
-
-/** Base64 of the secret at each of the three byte offsets it can have inside a longer encoded text. */
-function base64Forms(secret: string): readonly string[] {
-  return ['', 'x', 'xx'].flatMap((lead) => {
-    const bytes = new TextEncoder().encode(lead + secret)
-    const encoded = btoa(String.fromCharCode(...bytes)).replaceAll('=', '')
-    // The characters at both ends also depend on what stands beside the secret.
-    const from = Math.ceil((lead.length * 8) / 6)
-    const stable = encoded.slice(from, encoded.length - 1)
-    return stable.length < 8 ? [] : [stable, stable.replaceAll('+', '-').replaceAll('/', '_')]
-  })
 }
 
 /** Whether a value has the shape of a GitHub token; such a value never reaches a worker (design §7). */

@@ -1,3 +1,4 @@
+import { backoffMs } from './backoff.ts'
 import { LIMITS } from './limits.ts'
 import {
   type Blocked,
@@ -7,7 +8,6 @@ import {
   type RecordedError,
   withEntry,
 } from './queue-state.ts'
-import { backoffMs } from './scheduling.ts'
 import { fromTimestamp, sinceWhen, type Timestamp, toTimestamp } from './timestamp.ts'
 
 // The life of an entry. This table is the only place that knows which phase follows which

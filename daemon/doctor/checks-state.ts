@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { openQueue } from '../app/queue-report.ts'
+import { openQueue } from '../app/open-queue.ts'
 import { describeFault } from '../core/fault.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'

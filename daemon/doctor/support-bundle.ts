@@ -1,6 +1,6 @@
 import { arch, release } from 'node:os'
 import { dirname, resolve } from 'node:path'
-import { openQueue } from '../app/queue-report.ts'
+import { openQueue } from '../app/open-queue.ts'
 import { readStatus } from '../app/read-status.ts'
 import { describeFault, fault } from '../core/fault.ts'
 import type { Journal } from '../core/journal.ts'

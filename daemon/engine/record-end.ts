@@ -1,4 +1,4 @@
-import { afterRunEnd } from '../core/circuits.ts'
+import { afterRunEnd } from '../core/circuit-changes.ts'
 import { describeFault, fault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'

@@ -2,8 +2,8 @@
 // request goes through; reads.ts and writes.ts are the operations; map-answer.ts turns answers into our types.
 
 import { fault } from '../core/fault.ts'
-import type { RepositoryLabels } from '../core/labels.ts'
 import type { GitHub } from '../core/ports.ts'
+import type { RepositoryLabels } from '../core/repository-labels.ts'
 import { type ConnectionDeps, type ConnectionOptions, openConnection } from './connection.ts'
 import { openEtagCache } from './etag-cache.ts'
 import { openRequestBuilder } from './http-request.ts'

@@ -1,9 +1,10 @@
 // The operations that read.
 
 import { formatIssue, formatRepository, repositoryId } from '../core/issue-key.ts'
-import { isSameLabel, type RepositoryLabels } from '../core/labels.ts'
+import { isSameLabel } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { GitHub, IssueSummary, Poll } from '../core/ports.ts'
+import { type RepositoryLabels } from '../core/repository-labels.ts'
 import { type HttpRequest, inRepository, type RequestBuilder } from './http-request.ts'
 import {
   idOf,

@@ -1,7 +1,7 @@
 import type { Fault } from '../core/fault.ts'
 import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
-import type { RepositoryLabels } from '../core/labels.ts'
 import type { GitHub } from '../core/ports.ts'
+import type { RepositoryLabels } from '../core/repository-labels.ts'
 import type { Answered, Connection } from './connection.ts'
 import { type HttpRequest, inRepository, type RequestBuilder } from './http-request.ts'
 import { fieldOf, textOf, toComment, toPullRequest } from './map-answer.ts'

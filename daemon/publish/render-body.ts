@@ -1,12 +1,9 @@
+import { fenceMarkdown } from '../core/fence-markdown.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import type { Journal, Publication } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
-import {
-  fenceMarkdown,
-  neutralizeMarkdown,
-  neutralizePlain,
-  retainsFences,
-} from '../core/markdown.ts'
+import { retainsFences } from '../core/markdown-pieces.ts'
+import { neutralizeMarkdown, neutralizePlain } from '../core/neutralize.ts'
 import type { TreeChange } from '../core/ports.ts'
 import { characters } from '../core/voice.ts'
 

@@ -1,5 +1,6 @@
-import { type Meta, type RepositoryState, TICK_OUTCOMES } from '../core/meta.ts'
+import { type Meta, type RepositoryState } from '../core/meta.ts'
 import { type Circuit, PHASES, type QueueEntry, type QueueState } from '../core/queue-state.ts'
+import { TICK_OUTCOMES } from '../core/tick-outcomes.ts'
 import {
   COUNT,
   closedObject,

@@ -1,8 +1,8 @@
 import { fault } from '../core/fault.ts'
+import { fenceMarkdown } from '../core/fence-markdown.ts'
 import { formatIssue, type IssueKey } from '../core/issue-key.ts'
 import type { Ticket } from '../core/labels.ts'
 import { LIMITS } from '../core/limits.ts'
-import { fenceMarkdown } from '../core/markdown.ts'
 
 /** The published prompt texts; a new wording is a new version, never an edit (AGENTS.md). */
 export type PromptTemplates = Readonly<{

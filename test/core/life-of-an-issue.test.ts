@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { closesIssue, openPullClosing } from '../../daemon/core/closing-reference.ts'
 import { decideIntake, type IntakeDecision } from '../../daemon/core/decide-intake.ts'
-import { addDiagnostics, type Diagnostic } from '../../daemon/core/meta.ts'
+import { addDiagnostics, type Diagnostic } from '../../daemon/core/diagnostics.ts'
 import type { IssueSummary } from '../../daemon/core/ports.ts'
 import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue-state.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { neutralizeMarkdown, neutralizePlain } from '../../daemon/core/markdown.ts'
+import { neutralizeMarkdown, neutralizePlain } from '../../daemon/core/neutralize.ts'
 import { looksLikeGithubToken, redact } from '../../daemon/core/redaction.ts'
 import {
   characters,

@@ -1,15 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
+import { closeCircuits } from '../../daemon/core/close-circuits.ts'
+import { fateOfRun, giveUpRun } from '../../daemon/core/fate-of-run.ts'
 import { FAULTS } from '../../daemon/core/fault-catalogue.ts'
 import { type Journal, RUN_STAGES, type RunStage } from '../../daemon/core/journal.ts'
 import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue-state.ts'
-import {
-  closeCircuits,
-  fateOfRun,
-  giveUpRun,
-  QUEUE_VERBS,
-  type QueueVerb,
-  refusalHint,
-} from '../../daemon/core/queue-verbs.ts'
+import { QUEUE_VERBS, type QueueVerb, refusalHint } from '../../daemon/core/queue-verbs.ts'
 import { resumableStage } from '../../daemon/core/resume.ts'
 import {
   decideRetention,

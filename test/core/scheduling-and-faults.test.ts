@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { createContext, runInContext } from 'node:vm'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { afterFailure, afterRunEnd, evaluateCircuit } from '../../daemon/core/circuits.ts'
+import { backoffMs } from '../../daemon/core/backoff.ts'
+import { afterFailure, afterRunEnd } from '../../daemon/core/circuit-changes.ts'
+import { evaluateCircuit } from '../../daemon/core/circuits.ts'
+import { eligibleEntries, LONGEST_WAIT_MS, nextHead } from '../../daemon/core/eligible-entries.ts'
 import {
   asFault,
   describeFault,
@@ -14,6 +17,7 @@ import {
 } from '../../daemon/core/fault.ts'
 import { FAULTS, type FaultCode } from '../../daemon/core/fault-catalogue.ts'
 import { FAULT_CLASSES, type FaultSpec } from '../../daemon/core/fault-classes.ts'
+import { evaluateGate, type Gate } from '../../daemon/core/gate.ts'
 import { issueId } from '../../daemon/core/issue-key.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { type Meta, newMeta } from '../../daemon/core/meta.ts'
@@ -25,14 +29,6 @@ import {
   type QueueState,
   withEntry,
 } from '../../daemon/core/queue-state.ts'
-import {
-  backoffMs,
-  eligibleEntries,
-  evaluateGate,
-  type Gate,
-  LONGEST_WAIT_MS,
-  nextHead,
-} from '../../daemon/core/scheduling.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from '../../daemon/core/timestamp.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z')

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import type { InstallReport } from '../../daemon/app/schedule-ticks.ts'
+import type { InstallReport } from '../../daemon/app/install-cron.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
 import { environmentOf, identifyProcess, listProcesses } from '../../daemon/sys/process-identity.ts'
 import { commandLineOf, waitUntil } from '../support/processes.ts'

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { printAttention } from '../../daemon/app/run-tick.ts'
+import { printAttention } from '../../daemon/app/print-attention.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import type { Meta, RateLimit, RepositoryState } from '../../daemon/core/meta.ts'

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { scheduleOf } from '../../daemon/app/daemon.ts'
+import { scheduleOf } from '../../daemon/app/fire-ticks.ts'
 import {
   type CronJob,
   createArguments,

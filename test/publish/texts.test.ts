@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { isFault } from '../../daemon/core/fault.ts'
 import type { PublishPlan } from '../../daemon/core/journal.ts'
-import { neutralizeMarkdown } from '../../daemon/core/markdown.ts'
+import { neutralizeMarkdown } from '../../daemon/core/neutralize.ts'
 import type { CapturedTree } from '../../daemon/core/ports.ts'
 import { type BodyParts, renderBody } from '../../daemon/publish/render-body.ts'
 import {

@@ -1,14 +1,9 @@
 import { existsSync } from 'node:fs'
 import * as fc from 'fast-check'
+import { closeCircuits } from '../../daemon/core/close-circuits.ts'
+import { fateOfRun, giveUpRun } from '../../daemon/core/fate-of-run.ts'
 import { issueId } from '../../daemon/core/issue-key.ts'
-import {
-  closeCircuits,
-  fateOfRun,
-  giveUpRun,
-  QUEUE_VERBS,
-  type QueueVerb,
-  refusalHint,
-} from '../../daemon/core/queue-verbs.ts'
+import { QUEUE_VERBS, type QueueVerb, refusalHint } from '../../daemon/core/queue-verbs.ts'
 import { makeRunId } from '../../daemon/core/run-id.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { applyToQueue } from '../../daemon/core/transitions.ts'

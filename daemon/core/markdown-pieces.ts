@@ -1,24 +1,3 @@
-// Text written by a worker must not notify people or close issues (design §9, case C10). GitHub acts on
-// @mentions and on closing keywords; a space makes both inert, and a reader sees that it was done.
-//
-// Code is left as it is, because GitHub does not act on it there – but only code that is code beyond
-// doubt. A full Markdown parser was tried: hostile text of 60 kB kept it busy for 20 s. This one is
-// linear, and whatever it is not sure about counts as prose, where a space does no harm.
-
-// Emphasis, brackets and other markup before the sign are gone once the text is shown.
-const MENTION = /(?<![A-Za-z0-9])@(?=[A-Za-z0-9])/g
-
-/** GitHub docs, "Linking a pull request to an issue using a keyword", and the reference forms it knows. */
-const KEYWORD = String.raw`(?<![A-Za-z0-9])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?![A-Za-z0-9])`
-/** White space and markup that is not seen; each kind begins with a character of its own, so it is linear. */
-const BETWEEN = String.raw`(?:[\s:*_~([\\<]|<[^<>]{0,200}>|&[A-Za-z]{2,31};)*`
-const REFERENCE = String.raw`(?:(?:[A-Za-z0-9_-]{1,39}\/[A-Za-z0-9._-]{1,100})?#|GH-|https?:\/\/[^\s/]{1,253}\/[^\s/]{1,39}\/[^\s/]{1,100}\/(?:issues|pull)\/)(?=\d)`
-const CLOSING = new RegExp(KEYWORD + BETWEEN + REFERENCE, 'gi')
-
-/** Markdown's other way to write the signs above, and any letter or digit. */
-const CHARACTER_REFERENCE =
-  /&(?:#(?=(?:\d{1,7}|x[\da-f]{1,6});)|(?=(?:commat|num|sol|period|lowbar|colon);))/gi
-
 /**
  * Raw HTML, mathematics, a fence inside a list or quotation, or a line that ends as on old Macs: where code
  * ends is no longer certain.
@@ -32,29 +11,10 @@ export function retainsFences(markdown: string): boolean {
   return !UNCERTAIN.test(markdown)
 }
 
-/** Markdown with mentions and closing words made inert outside code. */
-export function neutralizeMarkdown(markdown: string): string {
-  if (!retainsFences(markdown)) return neutralizeProse(markdown)
-  const blocks = splitBlocks(markdown.split('\n')).map(piecesOf)
-  const pieces = blocks.flatMap((block, at) => (at === 0 ? block : [LINE_END, ...block]))
-  return joinProse(pieces)
-    .map(({ text, code }) => (code ? text : neutralizeProse(text)))
-    .join('')
-}
-
-/** The same where no Markdown is read: titles and commit messages. */
-export function neutralizePlain(text: string): string {
-  return text.replaceAll(CLOSING, '$& ').replaceAll(MENTION, '@ ')
-}
-
-function neutralizeProse(markdown: string): string {
-  return neutralizePlain(markdown.replaceAll(CHARACTER_REFERENCE, '$& '))
-}
-
 type Block = { lines: string[]; fenced: boolean }
 
 /** Fenced code, and the paragraphs between: a blank line ends any inline code. */
-function splitBlocks(lines: readonly string[]): readonly Block[] {
+export function splitBlocks(lines: readonly string[]): readonly Block[] {
   const blocks: Block[] = []
   let open: { block: Block; mark: string } | null = null
   let prose: Block | null = null
@@ -86,10 +46,10 @@ function closesFence(line: string, mark: string): boolean {
   return run.startsWith(mark)
 }
 
-const LINE_END: Piece = { text: '\n', code: false }
+export const LINE_END: Piece = { text: '\n', code: false }
 
 /** Inline code counts only where every run of backticks in the paragraph pairs up on its own line. */
-function piecesOf({ lines, fenced }: Block): readonly Piece[] {
+export function piecesOf({ lines, fenced }: Block): readonly Piece[] {
   const whole: Piece = { text: lines.join('\n'), code: fenced }
   if (fenced) return [whole]
   const pieces: Piece[] = []
@@ -103,7 +63,7 @@ function piecesOf({ lines, fenced }: Block): readonly Piece[] {
 }
 
 /** Neighbouring prose becomes one text, so that a keyword and its reference on two lines are seen together. */
-function joinProse(pieces: readonly Piece[]): readonly Piece[] {
+export function joinProse(pieces: readonly Piece[]): readonly Piece[] {
   const joined: Piece[] = []
   for (const piece of pieces) {
     const last = joined.at(-1)
@@ -143,12 +103,4 @@ function splitInlineCode(line: string): readonly Piece[] | null {
 /** A bare address goes on to the next white space and takes a backtick with it. */
 function endsInAddress(text: string): boolean {
   return /:\/\/|www\./i.test(text.split(/[\s<]/).at(-1) ?? '')
-}
-
-/** A fenced code block that its content cannot close: the fence is longer than any run inside. */
-export function fenceMarkdown(content: string, language: string): string {
-  let longest = 0
-  for (const [run] of content.matchAll(/`+/g)) longest = Math.max(longest, run.length)
-  const mark = '`'.repeat(Math.max(3, longest + 1))
-  return `${mark}${language}\n${content}\n${mark}`
 }

@@ -1,41 +1,8 @@
 import { type CircuitPolicy, heldBackUntil } from './circuits.ts'
 import { issueId, repositoryId, repositoryOf } from './issue-key.ts'
 import { LIMITS } from './limits.ts'
-import type { Meta } from './meta.ts'
 import { PHASES, type QueueEntry, type QueueState } from './queue-state.ts'
-import { fromTimestamp, plausibleWait, toTimestamp } from './timestamp.ts'
-
-/** What a tick may do now. */
-export type Gate = Readonly<{
-  /** Until when GitHub must not be asked, by anybody. */
-  limitedUntil: number | null
-  /** Whether it is time to poll. */
-  pollIsDue: boolean
-  /** The earliest next poll. */
-  nextPollAt: number
-}>
-
-/**
- * Cadence counts from the last poll's start, with a tenth of slack, so that cron's own jitter does not
- * skip every other tick; a stored time in the future (the clock was set back) never blocks (design §6).
- * @param forced `run --now`: the cadence is passed over, a rate limit is not
- */
-export function evaluateGate(
-  meta: Meta,
-  now: number,
-  pollIntervalMs: number,
-  forced: boolean,
-): Gate {
-  const waitUntil = plausibleWait(meta.wait?.until ?? null, now, LIMITS.rateLimitCapMs)
-  const limitedUntil = waitUntil !== null && waitUntil > now ? waitUntil : null
-  const last = meta.lastPollStarted === null ? null : fromTimestamp(meta.lastPollStarted)
-  const nextByCadence = last === null || last > now ? now : last + pollIntervalMs * 0.9
-  return {
-    limitedUntil,
-    pollIsDue: limitedUntil === null && (forced || nextByCadence <= now),
-    nextPollAt: Math.max(limitedUntil ?? now, nextByCadence),
-  }
-}
+import { plausibleWait, toTimestamp } from './timestamp.ts'
 
 /** Host-wide bounds on what may run at once (design §5). */
 export type Capacity = Readonly<{
@@ -114,18 +81,4 @@ function compare(a: string, b: string): number {
 function count(counts: Map<string, number>, entry: QueueEntry): void {
   const id = repositoryId(repositoryOf(entry.key))
   counts.set(id, (counts.get(id) ?? 0) + 1)
-}
-
-/**
- * How long to wait before the next try: the base doubled per earlier failure, jittered down by up to
- * a quarter so that many entries do not come due together, capped at one hour (design §6).
- * @param baseSeconds `retry_backoff_seconds`
- * @param failures failures so far, the present one included (≥ 1)
- * @param jitter a random number in [0, 1)
- * @returns milliseconds
- */
-export function backoffMs(baseSeconds: number, failures: number, jitter: number): number {
-  const doublings = Math.min(Math.max(failures - 1, 0), 20)
-  const full = Math.min(baseSeconds * 1000 * 2 ** doublings, LIMITS.backoffCapMs)
-  return Math.round(full * (1 - jitter / 4))
 }

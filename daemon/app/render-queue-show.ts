@@ -1,10 +1,8 @@
 import { RUN_STAGES } from '../core/journal.ts'
 import { PHASES } from '../core/queue-state.ts'
-import type { QueueList, QueueShow, ShownEntry, ShownRun } from './queue-report.ts'
-
-const NONE = '-'
-/** Less of an error than this tells nothing, so a narrower terminal wraps. */
-const LEAST_ERROR_WIDTH = 20
+import { oneLine } from './one-line.ts'
+import type { ShownEntry } from './show-entry.ts'
+import type { QueueShow, ShownRun } from './show-issue.ts'
 
 const WAITS = {
   backoff: 'it failed before',
@@ -12,52 +10,7 @@ const WAITS = {
   circuit: 'its repository or GitHub fails, see: caduceus status',
 } as const satisfies Record<NonNullable<ShownEntry['next_attempt']>['why'], string>
 
-/**
- * `queue list` for people: a line for each entry under a head.
- * @param width characters of the terminal, to which errors are cut; null = they are left whole
- */
-export function renderList({ phase, entries }: QueueList, width: number | null): readonly string[] {
-  if (entries.length === 0) {
-    return [phase === null ? 'The queue is empty.' : `No issue is in the phase ${phase}.`]
-  }
-  const rows = [
-    ['ISSUE', 'PHASE', 'ATTEMPTS', 'UPDATED', 'NEXT', 'LAST ERROR'],
-    ...entries.map((entry) => [
-      entry.issue,
-      entry.phase,
-      String(entry.attempts),
-      entry.updated_at,
-      nextOf(entry),
-      oneLine(entry.last_error?.message ?? NONE),
-    ]),
-  ]
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? '').length)),
-  )
-  return rows.map((row) => {
-    const head = row.slice(0, -1).map((cell, column) => cell.padEnd(widths[column] ?? 0))
-    const before = `${head.join('  ')}  `
-    return before + cut(row.at(-1) ?? '', width === null ? null : width - before.length)
-  })
-}
-
-/** Its pull request, or when it goes on and what keeps it until then. */
-function nextOf({ phase, next_attempt: next, pull }: ShownEntry): string {
-  if (phase === 'queued') return next === null ? 'next tick' : `${next.until} (${next.why})`
-  return pull === null ? NONE : `#${pull.number}`
-}
-
-function cut(text: string, width: number | null): string {
-  if (width === null || text.length <= Math.max(width, LEAST_ERROR_WIDTH)) return text
-  return `${text.slice(0, Math.max(width, LEAST_ERROR_WIDTH) - 1)}…`
-}
-
-/** Errors carry words of workers and servers, which must not steer the reader's terminal. */
-export function oneLine(text: string): string {
-  return text.replaceAll(/[\u0000-\u001F\u007F-\u009F\u2028\u2029]+/g, ' ')
-}
-
-/** `queue show` for people: what is unknown or empty is left out. */
+/** `queue show` for people, without fields that are unknown or empty. */
 export function renderShow(shown: QueueShow): readonly string[] {
   const { pull, last_error: error, degraded, next_attempt: next } = shown
   const from = shown.phase === 'queued' && next === null ? 'the next tick' : null
@@ -95,7 +48,7 @@ function runLines(run: ShownRun): readonly string[] {
 }
 
 function journalLines(journal: NonNullable<ShownRun['journal']>): readonly string[] {
-  const { base, open_intent: intent, trouble, commit_kept: kept } = journal
+  const { base, open_intent: intent, trouble, commit_kept: commit } = journal
   const markers = Object.entries(journal.markers).map(([stage, left]) => `${stage} ${left}`)
   return fields('    ', {
     stage: `${journal.stage}: ${RUN_STAGES[journal.stage].meaning}`,
@@ -106,7 +59,7 @@ function journalLines(journal: NonNullable<ShownRun['journal']>): readonly strin
     base: base && `${base.branch} ${base.oid}`,
     publishes: journal.plan,
     published: markers.join(', '),
-    commit: kept && `${kept.ref} in ${kept.store}`,
+    commit: commit && `${commit.ref} in ${commit.store}`,
     'open intent':
       intent &&
       `${intent.stage}, sent before ${intent.deadline_at}; not known whether it took effect`,
