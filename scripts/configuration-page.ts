@@ -1,4 +1,4 @@
-import { DERIVED_DEFAULTS } from '../daemon/config/resolve-path.ts'
+import { DERIVED_DEFAULTS } from '../daemon/config/derived-defaults.ts'
 import { CONFIG_AREAS } from '../daemon/config/schema.ts'
 import { DROPPED_KEYS, REMOVED_KEYS } from '../daemon/config/unknown-keys.ts'
 import { SANDBOX_SCHEMA } from '../daemon/config/worker-keys.ts'

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
-import type { ConfigFiles } from '../config/find-source.ts'
 import { type ConfigInspection, inspectConfig } from '../config/load-config.ts'
+import type { ConfigFiles } from '../config/read-yaml.ts'
 import {
   firstKeys,
   firstSection,

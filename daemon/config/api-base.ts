@@ -13,7 +13,7 @@ const PUBLIC_API = 'api.github.com'
 const ENTERPRISE_PATH = '/api/v3'
 const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]']
 
-/** Only these places ever get the token (R§2.7). What was given is never repeated: it may hold one. */
+/** Only these servers ever get the token. What was given is never repeated: it may hold one. */
 export function parseApiBase(text: string): Parsed<ApiBase> {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null) return refuse('a URL')

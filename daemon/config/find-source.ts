@@ -1,13 +1,12 @@
-// Which file is the configuration (R§2.1): CADUCEUS_CONFIG alone when it is set, else the section of
-// the Hermes configuration, else the standalone file.
+// Which file is the configuration: CADUCEUS_CONFIG alone when it is set, else the section of the Hermes
+// configuration, else the standalone file.
 
 import { dirname, join, resolve } from 'node:path'
-import { type Document, isMap, isScalar, LineCounter, parseDocument } from 'yaml'
-import { describeThrown, fault, isFault } from '../core/fault.ts'
-import { LIMITS } from '../core/limits.ts'
+import { type Document, isMap, isScalar } from 'yaml'
+import { fault } from '../core/fault.ts'
 import { homeDirectory } from '../sys/environment.ts'
-import type { FileStatus } from '../sys/files.ts'
-import type { ConfigContext } from './resolve-path.ts'
+import { type ConfigFiles, readYaml, toPlainValue } from './read-yaml.ts'
+import type { ConfigContext } from './resolve-locations.ts'
 import { CONFIG_KEYS } from './schema.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -17,13 +16,13 @@ export type ConfigSource = Readonly<{ path: string; section: 'caduceus' | null }
 
 export type FoundSource = Readonly<{
   source: ConfigSource
-  place: ConfigContext
+  context: ConfigContext
   document: unknown
 }>
 
 const SECTION = 'caduceus'
 
-/** Any of these at the top makes a file one of Hermes (R§2.1). */
+/** Any of these at the top makes a file one of Hermes. */
 export const HERMES_KEYS: readonly string[] = [
   'model',
   'agent',
@@ -43,9 +42,9 @@ export const HERMES_KEYS: readonly string[] = [
 export function findSource(files: ConfigFiles, env: Environment): FoundSource {
   const home = homeDirectory(env)
   const hermesHome = hermesHomeOf(env)
-  const at = (found: Omit<FoundSource, 'place'>): FoundSource => ({
+  const at = (found: Omit<FoundSource, 'context'>): FoundSource => ({
     ...found,
-    place: { home, hermesHome, configDirectory: dirname(found.source.path) },
+    context: { home, hermesHome, configDirectory: dirname(found.source.path) },
   })
 
   const named = env['CADUCEUS_CONFIG']
@@ -61,8 +60,8 @@ export function findSource(files: ConfigFiles, env: Environment): FoundSource {
   }
 
   if (hermesPath !== null && ofHermes?.kind === 'no-section') throw noSection(hermesPath)
-  const looked = [hermesPath, ownPath].filter((path) => path !== null)
-  throw fault('config/not-found', { looked: looked.join(', ') || 'HOME is not set' })
+  const read = [hermesPath, ownPath].filter((path) => path !== null)
+  throw fault('config/not-found', { looked: read.join(', ') || 'HOME is not set' })
 }
 
 /** HERMES_HOME, or null when it is not set. Faults: config/environment. */
@@ -92,10 +91,10 @@ type Inspection =
   | Readonly<{ kind: 'found'; source: ConfigSource; document: unknown }>
   | Readonly<{ kind: 'absent' | 'no-section' }>
 
-function requireFile(files: ConfigFiles, path: string): Omit<FoundSource, 'place'> {
-  const look = inspectSource(files, path, 'own')
-  if (look.kind === 'found') return look
-  if (look.kind === 'no-section') throw noSection(path)
+function requireFile(files: ConfigFiles, path: string): Omit<FoundSource, 'context'> {
+  const inspection = inspectSource(files, path, 'own')
+  if (inspection.kind === 'found') return inspection
+  if (inspection.kind === 'no-section') throw noSection(path)
   throw fault('config/unreadable', { path, reason: 'there is no such file' })
 }
 
@@ -123,87 +122,4 @@ function topLevelKeys(document: Document): readonly string[] {
 
 function noSection(path: string): Error {
   return fault('config/no-section', { path, section: SECTION })
-}
-
-/** What loading a configuration asks of the file system (daemon/sys). */
-export type ConfigFiles = Readonly<{
-  readFileBounded(path: string, maxBytes: number): Uint8Array | null
-  fileStatus(path: string): FileStatus | null
-  /** Links resolved; null when nothing is there. People link their configuration into place. */
-  realPath(path: string): string | null
-}>
-
-/** An anchor may stand for a tree; expanding more than this many aliases of one is an attack. */
-const MAX_ALIASES = 100
-
-/**
- * A YAML file, parsed but not yet converted; null when there is no file.
- * Faults: config/unreadable, with the line of what is malformed and without any of the text.
- */
-function readYaml(files: ConfigFiles, path: string): Document | null {
-  const bytes = readBytes(files, path)
-  if (bytes === null) return null
-  const lines = new LineCounter()
-  const document = attempt(path, () =>
-    parseDocument(decode(path, bytes), {
-      lineCounter: lines,
-      prettyErrors: false,
-      logLevel: 'error',
-      merge: true,
-    }),
-  )
-  const [error] = document.errors
-  if (error === undefined) return document
-  const { line, col } = lines.linePos(error.pos[0])
-  throw fault(
-    'config/unreadable',
-    { path, reason: `line ${line}, column ${col}: ${describeThrown(error)}` },
-    error,
-  )
-}
-
-/**
- * A node of the document as plain values.
- * Faults: config/unreadable, when aliases would expand without measure.
- */
-function toPlainValue(path: string, document: Document, key: string | null): unknown {
-  return attempt(path, () => {
-    const options = { maxAliasCount: MAX_ALIASES }
-    const node: unknown = key === null ? document.contents : document.get(key, true)
-    return isNode(node) ? node.toJS(document, options) : node
-  })
-}
-
-function readBytes(files: ConfigFiles, path: string): Uint8Array | null {
-  try {
-    const real = files.realPath(path)
-    return real === null ? null : files.readFileBounded(real, LIMITS.configurationBytes)
-  } catch (error) {
-    const reason = isFault(error) ? error.details['reason'] : describeThrown(error)
-    throw fault('config/unreadable', { path, reason: reason ?? 'unknown' }, error)
-  }
-}
-
-function decode(path: string, bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    throw fault('config/unreadable', { path, reason: 'it is not UTF-8 text' }, error)
-  }
-}
-
-/** The parser recurses, and throws on what it cannot expand: both are faults of the file. */
-function attempt<T>(path: string, run: () => T): T {
-  try {
-    return run()
-  } catch (error) {
-    if (isFault(error)) throw error
-    throw fault('config/unreadable', { path, reason: describeThrown(error) }, error)
-  }
-}
-
-type Convertible = { toJS(document: Document, options: { maxAliasCount: number }): unknown }
-
-function isNode(value: unknown): value is Convertible {
-  return typeof value === 'object' && value !== null && 'toJS' in value
 }

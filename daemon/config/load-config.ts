@@ -1,12 +1,12 @@
 import { describeThrown, type Fault, fault, isFault } from '../core/fault.ts'
-import { redact } from '../core/redaction.ts'
 import { checkDocument } from './check-document.ts'
-import { type ConfigFiles, type ConfigSource, type FoundSource, findSource } from './find-source.ts'
-import { type Config, isDryRunOverridden, makeConfig } from './make-config.ts'
+import { type EffectiveValue, effectiveValues } from './effective-values.ts'
+import { type ConfigSource, type FoundSource, findSource } from './find-source.ts'
+import { type Config, makeConfig } from './make-config.ts'
 import { describeProblem, type Problem } from './problem.ts'
-import { readToken } from './resolve-token.ts'
+import type { ConfigFiles } from './read-yaml.ts'
 import { ADVICE, RULES, type RuleContext, type RuleFacts } from './rules.ts'
-import { CONFIG_KEYS, type ConfigFile } from './schema.ts'
+import type { ConfigFile } from './schema.ts'
 
 type Environment = Readonly<Record<string, string>>
 
@@ -34,7 +34,7 @@ export type ConfigInspection =
     }>
 
 /**
- * The configuration in force (R§2.1). No token is looked for: see `resolveToken`.
+ * The configuration in force. No token is looked for: see `resolveToken`.
  * Faults: config/not-found, config/unreadable, config/no-section, config/environment, and one
  * config/invalid that carries all problems.
  */
@@ -56,19 +56,19 @@ export function inspectConfig(files: ConfigFiles, env: Environment): ConfigInspe
 function inspectSource(
   files: ConfigFiles,
   env: Environment,
-  { source, place, document }: FoundSource,
+  { source, context, document }: FoundSource,
 ): ConfigInspection {
   const checked = checkDocument(document)
   const { file } = checked
   if (file === null) return invalid(source, checked.problems, checked.warnings)
 
-  const made = makeConfig(file, place, env)
+  const made = makeConfig(file, context, env)
   const config = made.value
-  const context = look(files, source, config, file)
-  const ruled = Object.values(RULES).map((rule) => rule(config, context))
+  const facts = ruleContext(files, source, config, file)
+  const ruled = Object.values(RULES).map((rule) => rule(config, facts))
   const problems = [...checked.problems]
   for (const more of [made.problems, ...ruled]) problems.push(...withoutKnown(problems, more))
-  const advice = Object.values(ADVICE).flatMap((rule) => rule(config, context))
+  const advice = Object.values(ADVICE).flatMap((rule) => rule(config, facts))
   const warnings = [...checked.warnings, ...withoutKnown(problems, advice)]
   if (problems.length > 0) return invalid(source, problems, warnings)
 
@@ -99,13 +99,13 @@ function isWithin(path: string, whole: string): boolean {
 }
 
 /** What the rules need to know of the machine. */
-function look(
+function ruleContext(
   files: ConfigFiles,
   source: ConfigSource,
   config: Config,
   file: ConfigFile,
 ): RuleContext {
-  const see = (path: string): RuleFacts => {
+  const inspect = (path: string): RuleFacts => {
     try {
       return files.fileStatus(path)
     } catch (error) {
@@ -115,9 +115,9 @@ function look(
   }
   return {
     file,
-    stateDir: see(config.stateDir),
-    repoStorageRoot: see(config.repoStorageRoot),
-    configFile: see(files.realPath(source.path) ?? source.path),
+    stateDir: inspect(config.stateDir),
+    repoStorageRoot: inspect(config.repoStorageRoot),
+    configFile: inspect(files.realPath(source.path) ?? source.path),
   }
 }
 
@@ -128,51 +128,4 @@ function asValue<T>(run: () => T): T | Fault {
     if (isFault(error)) return error
     throw error
   }
-}
-
-/** One key as it is in force, and where its value comes from. */
-type EffectiveValue = Readonly<{
-  key: string
-  value: unknown
-  origin: 'file' | 'default' | 'environment'
-}>
-
-/** All keys in the order of the documentation, with paths absolute and without secrets. */
-function effectiveValues(
-  document: unknown,
-  file: ConfigFile,
-  config: Config,
-  env: Environment,
-): readonly EffectiveValue[] {
-  const [program, ...rest] = config.workerCommand
-  const values: Readonly<Record<string, unknown>> = {
-    ...file,
-    state_dir: config.stateDir,
-    workdir_base: config.workdirBase,
-    log_path: config.logPath,
-    repo_storage_root: config.repoStorageRoot,
-    max_issues_per_tick: config.maxIssuesPerTick,
-    worker_command: rest.length === 0 ? program : config.workerCommand,
-    github_token: readToken(file.github_token ?? '').kind === 'token' ? '<redacted>' : null,
-    dry_run: config.dryRun,
-  }
-  const origin = (key: string): EffectiveValue['origin'] => {
-    if (key === 'dry_run' && isDryRunOverridden(env)) return 'environment'
-    return isGiven(document, key) ? 'file' : 'default'
-  }
-  return CONFIG_KEYS.filter((key) => values[key] !== undefined).map((key) => ({
-    key,
-    value: withoutSecrets(values[key]),
-    origin: origin(key),
-  }))
-}
-
-function isGiven(document: unknown, key: string): boolean {
-  return typeof document === 'object' && document !== null && Object.hasOwn(document, key)
-}
-
-/** A token may have been pasted into any text, an argument of the worker for example. */
-function withoutSecrets(value: unknown): unknown {
-  if (typeof value === 'string') return redact(value)
-  return Array.isArray(value) ? value.map(withoutSecrets) : value
 }

@@ -4,7 +4,7 @@ import type { Config } from './make-config.ts'
 
 type Environment = Readonly<Record<string, string>>
 
-/** What looking for a token asks of the system (daemon/sys/run-process.ts). */
+/** What finding a token asks of the system (daemon/sys/run-process.ts). */
 export type TokenSystem = Readonly<{
   findProgram(name: string, env: Environment): string | null
   runProcess(
@@ -35,10 +35,10 @@ const GH_VARIABLES = [
 const MAX_TOKEN_BYTES = 4096
 
 /**
- * The first token of the chain: `github_token`, CADUCEUS_GITHUB_TOKEN, GITHUB_TOKEN, `gh auth token`
- * (R§2.6). Call it only where GitHub is about to be used. The token stands in no error.
+ * The first token of the chain: `github_token`, CADUCEUS_GITHUB_TOKEN, GITHUB_TOKEN, `gh auth token`.
+ * Call it only where GitHub is about to be used. The token stands in no error.
  * @param ghTimeoutMs deadline for `gh`, which may be a program that prompts
- * Faults: token/not-found, which tells what was tried; token/malformed.
+ * Faults: token/not-found, which says what was tried; token/malformed.
  */
 export async function resolveToken(
   system: TokenSystem,
@@ -65,7 +65,7 @@ export async function resolveToken(
   return { token: answer.token, source: 'gh' }
 }
 
-/** Null = blank. A malformed token is not passed over: the next one may be somebody else's. */
+/** Null = blank. A malformed token is not passed over: the next one may be another user's. */
 function acceptToken(source: TokenSource, text: string): string | null {
   const read = readToken(text)
   if (read.kind === 'malformed') throw fault('token/malformed', { source })
@@ -76,7 +76,7 @@ type GhAnswer =
   | Readonly<{ kind: 'token'; token: string }>
   | Readonly<{ kind: 'nothing'; reason: string }>
 
-/** Its error output may hold anything, so only the exit code is told (R§2.6). */
+/** Its error output may hold anything, so only the exit code is reported. */
 async function askGh(
   system: TokenSystem,
   server: string,
@@ -121,7 +121,7 @@ type TokenText =
   | Readonly<{ kind: 'token'; token: string }>
   | Readonly<{ kind: 'blank' | 'malformed' }>
 
-/** Blanks around a token do not count (R§2.6); what could not stand in a request header is malformed. */
+/** Blanks around a token do not count; what could not stand in a request header is malformed. */
 export function readToken(text: string): TokenText {
   const token = text.trim()
   if (token === '') return { kind: 'blank' }

@@ -9,7 +9,7 @@ import { NOT_SHOWN, type Problem, showFound } from './problem.ts'
 import { readToken } from './resolve-token.ts'
 import type { ConfigFile, ConfigKey } from './schema.ts'
 
-/** What lies at a path: nothing (null), something, or something that cannot be looked at. */
+/** What lies at a path: nothing (null), something, or something that cannot be inspected. */
 export type RuleFacts = FileStatus | null | Readonly<{ kind: 'unreadable'; reason: string }>
 
 export type RuleContext = Readonly<{

@@ -2,7 +2,7 @@ import leven from 'leven'
 import { formatLocation } from '../core/schema-error.ts'
 import type { Problem } from './problem.ts'
 
-/** Keys of the original that mean nothing here; left in a file they do no harm (design §12). */
+/** Keys of the original that mean nothing here; they do no harm in a file. */
 export const DROPPED_KEYS: readonly string[] = [
   'stale_run_hours',
   'scheduler_lease_ttl_seconds',
@@ -29,10 +29,10 @@ export const REMOVED_KEYS: readonly string[] = [
 type UnknownKey = Readonly<{ severity: 'error' | 'warning'; problem: Problem }>
 
 /**
- * Design §11: an unknown key of the top level is ignored with a warning; inside `sandbox`, or when it
- * is a removed flat key, it is an error.
+ * An unknown key of the top level is ignored with a warning; inside `sandbox`, or when it is a removed flat key,
+ * it is an error.
  * @param parent where the key stands; empty for the top level
- * @param known the keys there are in that place
+ * @param known the keys there are at that location
  */
 export function classifyUnknownKey(
   parent: readonly string[],

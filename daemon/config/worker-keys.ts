@@ -93,7 +93,7 @@ export const WORKER_KEYS = {
 
 const MEGABYTES = { type: 'integer', maximum: 16_777_216 } as const
 
-/** Containers (R§2.10). Looked at when the configuration is loaded, used by the container executor. */
+/** Containers. Checked when the configuration is loaded, used by the container executor. */
 export const SANDBOX_SCHEMA = {
   type: 'object',
   additionalProperties: false,

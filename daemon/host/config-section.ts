@@ -11,7 +11,7 @@ import { removeUnfinished, rewriteFile } from '../sys/replace-file.ts'
 // addition at its end is ever made, and only where the meaning of all the rest is proved to stay.
 
 const SECTION = 'caduceus'
-/** As the configuration is read (config/find-source.ts). */
+/** As the configuration is read (config/read-yaml.ts). */
 const MAX_ALIASES = 100
 
 /** `text` is the whole new content. */

@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { ConfigFiles } from '../../daemon/config/find-source.ts'
 import { type ConfigInspection, inspectConfig } from '../../daemon/config/load-config.ts'
 import type { Problem } from '../../daemon/config/problem.ts'
+import type { ConfigFiles } from '../../daemon/config/read-yaml.ts'
 import { fileStatus, readFileBounded } from '../../daemon/sys/files.ts'
 import { realPath } from '../../daemon/sys/paths.ts'
 
