@@ -1,4 +1,4 @@
-import { type Document, LineCounter, parseDocument } from 'yaml'
+import { type Document, Lexer, LineCounter, Parser, parseDocument } from 'yaml'
 import { describeThrown, fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { FileStatus } from '../sys/files.ts'
@@ -15,15 +15,26 @@ export type ConfigFiles = Readonly<{
 const MAX_ALIASES = 100
 
 /**
+ * Collections inside each other. The parser recurses over them, and a stack that is used up can end the whole
+ * process: V8 takes a regular expression that it cannot compile there for a lack of memory.
+ */
+const MAX_NESTING = 100
+
+/**
  * A YAML file, parsed but not yet converted; null when there is no file.
  * Faults: config/unreadable, with the line of what is malformed and without any of the text.
  */
 export function readYaml(files: ConfigFiles, path: string): Document | null {
   const bytes = readBytes(files, path)
   if (bytes === null) return null
+  const text = decode(path, bytes)
+  if (isTooDeep(text)) {
+    const reason = `it is nested more than ${MAX_NESTING} levels deep`
+    throw fault('config/unreadable', { path, reason })
+  }
   const lines = new LineCounter()
   const document = attempt(path, () =>
-    parseDocument(decode(path, bytes), {
+    parseDocument(text, {
       lineCounter: lines,
       prettyErrors: false,
       logLevel: 'error',
@@ -68,6 +79,17 @@ function decode(path: string, bytes: Uint8Array): string {
   } catch (error) {
     throw fault('config/unreadable', { path, reason: 'it is not UTF-8 text' }, error)
   }
+}
+
+/** Asked of the parser's first stage, which does not recurse. */
+function isTooDeep(text: string): boolean {
+  const parser = new Parser()
+  for (const lexeme of new Lexer().lex(text)) {
+    // The tokens themselves are of no interest; without asking for them the parser does not advance.
+    for (const _ of parser.next(lexeme));
+    if (parser.stack.length > MAX_NESTING) return true
+  }
+  return false
 }
 
 /** The parser throws on what it cannot expand; that is a fault of the file. */

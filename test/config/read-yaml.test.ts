@@ -42,6 +42,9 @@ describe('what is no configuration', () => {
     ])
   })
 
+  const DEEPER_LINES = Array.from({ length: 1400 }, (_, depth) => `${' '.repeat(depth)}a:`).join(
+    '\n',
+  )
   const token = ['gh', 'p_', 'a'.repeat(36)].join('')
   test.each([
     ['bytes that are not UTF-8', new Uint8Array([0x61, 0x3a, 0x20, 0xff, 0xfe]), /UTF-8/],
@@ -50,7 +53,10 @@ describe('what is no configuration', () => {
     ['a key given twice', 'dry_run: true\ndry_run: false\n', /line 2, column 1/],
     ['two documents', 'dry_run: true\n---\ndry_run: false\n', /line 2/],
     ['a file that is too large', '#'.repeat(LIMITS.configurationBytes + 1), /too large/],
-    ['nesting without end', '['.repeat(200_000), /./],
+    ['lists without end', '['.repeat(200_000), /nested more than 100 levels/],
+    ['mappings without end', '{a: '.repeat(200_000), /nested more than 100 levels/],
+    ['list items without end', '- '.repeat(200_000), /nested more than 100 levels/],
+    ['ever deeper lines', DEEPER_LINES, /nested more than 100 levels/],
     ['an unknown alias', 'watched_repos: *nobody\n', /./],
     [
       'aliases that expand without measure',
