@@ -4,8 +4,8 @@ import type { Clock } from '../core/ports.ts'
 import { plausibleWait, toTimestamp } from '../core/timestamp.ts'
 import type { StateLayout } from '../state/layout.ts'
 import { readFileBounded } from '../sys/files.ts'
-import { endLockHolder } from '../sys/find-processes.ts'
 import { type KernelLock, tryLock, waitForLock } from '../sys/kernel-lock.ts'
+import { endLockHolder } from '../sys/lock-holder.ts'
 import { ownIdentity, type ProcessIdentity } from '../sys/process-identity.ts'
 
 /** How long a command waits for a tick that is planning. */

@@ -1,7 +1,7 @@
 import { openJournals } from '../state/journals.ts'
 import { layoutOf } from '../state/layout.ts'
 import { readStarted } from '../supervision/control-run.ts'
-import { killOwned } from '../sys/find-processes.ts'
+import { killOwned } from '../sys/owner-mark.ts'
 
 export function endRuns(stateDir: string): void {
   const journals = openJournals(stateDir)

@@ -2,7 +2,7 @@ import { type Fault, type FaultDetails, fault, isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RunTree } from '../core/ports.ts'
 import { redact } from '../core/redaction.ts'
-import { ownerMark } from '../sys/find-processes.ts'
+import { ownerMark } from '../sys/owner-mark.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
 import { runProcess } from '../sys/run-process.ts'
 import {

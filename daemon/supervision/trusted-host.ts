@@ -11,8 +11,8 @@ import type { Clock } from '../core/ports.ts'
 import { type Launch, SUPERVISOR_FDS } from '../core/supervision-files.ts'
 import { fromTimestamp, toTimestamp } from '../core/timestamp.ts'
 import { closeDescriptor, openToAppend } from '../sys/files.ts'
-import { endLockHolder } from '../sys/find-processes.ts'
 import { isLocked, type KernelLock, tryLock } from '../sys/kernel-lock.ts'
+import { endLockHolder } from '../sys/lock-holder.ts'
 import { spawnDetached } from '../sys/spawn-detached.ts'
 import {
   pathOf,

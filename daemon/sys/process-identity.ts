@@ -2,7 +2,8 @@
 // processes; whether a run lives is told by its locks alone (P§1).
 
 import { ioFault } from './io-fault.ts'
-import { type ProcessEntry, processSource } from './process-source.ts'
+import type { ProcessEntry } from './process-entry.ts'
+import { processSource } from './process-source.ts'
 
 /** One process for ever: no other one has the same pid, start and boot. */
 export type ProcessIdentity = Readonly<{

@@ -3,6 +3,7 @@
 import { closeSync } from 'node:fs'
 import { errorCode, ioFault } from './io-fault.ts'
 import { openPidfd, signalPidfd } from './native.ts'
+import type { ProcessEntry } from './process-entry.ts'
 import {
   currentBootId,
   identifyProcess,
@@ -10,7 +11,6 @@ import {
   listProcesses,
   type ProcessIdentity,
 } from './process-identity.ts'
-import type { ProcessEntry } from './process-source.ts'
 
 /** Rounds of looking for what a session forked meanwhile; each needs a living forker, so few suffice. */
 const MAX_ROUNDS = 100

@@ -217,7 +217,7 @@ describe('runs on a trusted host', () => {
     })
 
     test('a process in a folder too deep to be named hinders no sweep', async () => {
-      const script = `${rogue('works-too-deep').join(' ')} & touch up; exec sleep 600`
+      const script = `${rogue('works-too-deep', '30', '200').join(' ')} & touch up; exec sleep 600`
       const request = await launchUntilUp(shell(script))
       await waitUntil('it is down there', () => rig.processes().some(isTooDeep))
       killSupervisorProcess()

@@ -3,6 +3,7 @@ import {
   existsSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   writeFileSync,
 } from 'node:fs'
@@ -15,7 +16,7 @@ import { watchSupervisor } from '../../daemon/supervision/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { processesWorkingIn } from '../../daemon/sys/find-processes.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'
-import { childrenOf, identifyProcess } from '../../daemon/sys/process-identity.ts'
+import { childrenOf, environmentOf, identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { type Actor, actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
 import { buildSupervisor, type Rig, reportOf, rogue } from '../support/supervisor-rig.ts'
 
@@ -343,12 +344,25 @@ describe('a worker that prints', () => {
 
 describe('a worker that turns on its keeper and', () => {
   const vanished = { kind: 'vanished', launched: true, workerStarted: true } as const
+  const isForgetful = (pid: number): boolean =>
+    Object.keys(environmentOf(pid) ?? { unknown: '' }).length === 0
 
   test('kills it: that is told, and the sweep ends worker and daemon', async () => {
     const request = await launchUntil(rogue('kills-its-keeper'), hasNoted(2))
     expect(await rig.executor.watch(request)).toEqual(vanished)
     expect(notedPids().map(identifyProcess)).not.toContain(null)
     expect(await rig.executor.reap(request)).toEqual({ kind: 'clear', killed: 2 })
+  })
+
+  test('kills it, from a folder too deep to be named: what works there is found and ended', async () => {
+    const request = await launchUntil(rogue('kills-its-keeper-from-too-deep'), hasNoted(1))
+    const [daemon = 0] = notedPids()
+    await waitUntil('only its folder is left of it', () => isForgetful(daemon))
+    expect(() => readlinkSync(`/proc/${daemon}/cwd`)).toThrow('ENAMETOOLONG')
+    writeFileSync(rig.inTree('go'), '')
+    expect(await rig.executor.watch(request)).toEqual(vanished)
+    expect(await rig.executor.reap(request)).toEqual({ kind: 'clear', killed: 1 })
+    expect(identifyProcess(daemon)).toBeNull()
   })
 
   test('stops it: it is found overdue, killed, and the rest is swept', async () => {

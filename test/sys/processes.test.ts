@@ -28,7 +28,7 @@ import {
   ownIdentity,
   type ProcessIdentity,
 } from '../../daemon/sys/process-identity.ts'
-import { psSource } from '../../daemon/sys/process-source.ts'
+import { psSource } from '../../daemon/sys/ps.ts'
 import { findProgram, type ProcessRequest, runProcess } from '../../daemon/sys/run-process.ts'
 import { spawnDetached } from '../../daemon/sys/spawn-detached.ts'
 import { killIdentity, killSession } from '../../daemon/sys/terminate.ts'
