@@ -1,7 +1,7 @@
 // Every verb of the control interface, `POST /_control/<verb>` with a JSON object. Who starts the embedded
 // GitHub is its operator; there is no other way in, and it listens on loopback only.
 
-import { describeThrown, isFault } from '../daemon/core/fault.ts'
+import { describeThrown, isFaultOf, reasonOf } from '../daemon/core/fault.ts'
 import { requireAccount, windowOf } from './accounts.ts'
 import { fieldsOf } from './api-messages.ts'
 import * as issues from './control-issues.ts'
@@ -85,9 +85,8 @@ export async function control(hub: Hub, verb: string, params: unknown): Promise<
     })
     return { kind: 'done', result: result ?? null }
   } catch (thrown) {
-    const known = isFault(thrown) && thrown.code === 'demo/refused'
-    const reason = known ? String(thrown.details['reason']) : describeThrown(thrown)
-    return { kind: 'refused', reason }
+    const isOurs = isFaultOf(thrown, 'demo/refused')
+    return { kind: 'refused', reason: isOurs ? reasonOf(thrown) : describeThrown(thrown) }
   }
 }
 

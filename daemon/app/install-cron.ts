@@ -107,7 +107,7 @@ function refusal({ kind, jobs }: InstallPlan): Fault {
   const ids = idsOf(jobs).join(', ')
   return kind === 'refuse-duplicates'
     ? fault('cron/duplicate-jobs', { count: jobs.length, script: SCRIPT_NAME, ids })
-    : fault('cron/foreign-job', { name: JOB_NAME, ids, id: jobs[0]?.id })
+    : fault('cron/foreign-job', { name: JOB_NAME, ids, id: jobs[0]?.id ?? '' })
 }
 
 async function applyPlan(

@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path'
 import { type ConfigInspection, inspectConfig } from '../config/load-config.ts'
 import type { ConfigFiles } from '../config/read-yaml.ts'
+import { isFaultOf } from '../core/fault.ts'
 import {
   firstKeys,
   firstSection,
@@ -46,7 +47,7 @@ function writeTarget(
   if (environment['CADUCEUS_CONFIG'] !== undefined || bridge === null) return null
   const target = join(host?.hermesHome ?? dirname(bridge.bridge), 'config.yaml')
   if (found.code === 'config/not-found') return target
-  return found.code === 'config/no-section' && found.details['path'] === target ? target : null
+  return isFaultOf(found, 'config/no-section') && found.details.path === target ? target : null
 }
 
 function describeConfiguration(inspection: ConfigInspection): SetupStep {

@@ -1,4 +1,4 @@
-import { describeThrown, type Fault, fault, isFault } from '../core/fault.ts'
+import { type Fault, fault, isFault, reasonOf } from '../core/fault.ts'
 import { checkDocument } from './check-document.ts'
 import { type EffectiveValue, effectiveValues } from './effective-values.ts'
 import { type ConfigSource, type FoundSource, findSource } from './find-source.ts'
@@ -109,8 +109,7 @@ function ruleContext(
     try {
       return files.fileStatus(path)
     } catch (error) {
-      const reason = isFault(error) ? error.details['reason'] : describeThrown(error)
-      return { kind: 'unreadable', reason: String(reason) }
+      return { kind: 'unreadable', reason: reasonOf(error) }
     }
   }
   return {

@@ -1,5 +1,5 @@
 import { type Document, Lexer, LineCounter, Parser, parseDocument } from 'yaml'
-import { describeThrown, fault, isFault } from '../core/fault.ts'
+import { describeThrown, fault, isFault, reasonOf } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { FileStatus } from '../sys/files.ts'
 
@@ -68,8 +68,7 @@ function readBytes(files: ConfigFiles, path: string): Uint8Array | null {
     const real = files.realPath(path)
     return real === null ? null : files.readFileBounded(real, LIMITS.configurationBytes)
   } catch (error) {
-    const reason = isFault(error) ? error.details['reason'] : describeThrown(error)
-    throw fault('config/unreadable', { path, reason: reason ?? 'unknown' }, error)
+    throw fault('config/unreadable', { path, reason: reasonOf(error) }, error)
   }
 }
 

@@ -1,5 +1,5 @@
 import { type CircuitPolicy, type CircuitScope, circuitId, waitSeconds } from './circuits.ts'
-import type { FaultDetails } from './fault.ts'
+import { isFaultOf } from './fault.ts'
 import { FAULTS, type FaultCode } from './fault-catalogue.ts'
 import type { FaultSpec } from './fault-classes.ts'
 import type { IssueKey } from './issue-key.ts'
@@ -31,8 +31,8 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   'withdrawn',
 ])
 
-/** A fault as it was met, or as it was remembered, which is without details. */
-type Failure = Readonly<{ code: string; message: string; details?: FaultDetails }>
+/** A fault as it was caught, or as it was recorded, which is without details. */
+type Failure = Readonly<{ code: string; message: string }>
 
 /** A circuit after one more failure of its scope; unchanged when the fault tells nothing about one. */
 export function afterFailure(
@@ -84,8 +84,8 @@ function isEnvironmentFailure(error: RecordedError | undefined): boolean {
 const FORGOTTEN_MS = 24 * 3_600_000
 
 /** GitHub's status below 500 is about the request, such as one that names a branch it does not know yet. */
-function scopeOf({ code, details }: Failure): CircuitScope | null {
+function scopeOf(failure: Failure): CircuitScope | null {
+  if (isFaultOf(failure, 'github/failed') && Number(failure.details.status) < 500) return null
   const scopes: Readonly<Record<string, CircuitScope | undefined>> = SCOPES
-  const scope = Object.hasOwn(scopes, code) ? (scopes[code] ?? null) : null
-  return scope === 'provider' && Number(details?.['status'] ?? 500) < 500 ? null : scope
+  return Object.hasOwn(scopes, failure.code) ? (scopes[failure.code] ?? null) : null
 }

@@ -1,6 +1,5 @@
 import type { SupervisionEnd } from './executor.ts'
-import type { FaultDetails } from './fault.ts'
-import type { FaultCode } from './fault-catalogue.ts'
+import { type Fault, fault } from './fault.ts'
 import type { EndReason, ExitReport } from './supervision-files.ts'
 
 /** What the end of a worker means for its run, before its result is looked at (design §6). */
@@ -22,8 +21,8 @@ export type KnownEnd =
   /** No worker ever ran, nothing was paid. */
   | Readonly<{ kind: 'not-started' }>
 
-/** The fault to make of it; its class in the catalogue decides about the attempt. */
-type Failure = Readonly<{ code: FaultCode; details: FaultDetails }>
+/** What it means for the run; the class of the fault decides about the attempt. */
+type Failure = Readonly<{ fault: Fault }>
 
 /** What the messages name. */
 export type EndFacts = Readonly<{
@@ -47,48 +46,40 @@ const OWN_SIGNALS: readonly string[] = [
   'SIGXFSZ',
 ]
 
-const SPAWN_FAULTS: Readonly<Record<string, FaultCode>> = {
-  ENOENT: 'worker/command-missing',
-  EACCES: 'worker/command-not-executable',
+/** Why a worker could not be started, by the code of the system's error. */
+function spawnFault(program: string, reason: string): Fault {
+  if (reason === 'ENOENT') return fault('worker/command-missing', { program })
+  if (reason === 'EACCES') return fault('worker/command-not-executable', { program })
+  return fault('sys/spawn-failed', { program, reason })
 }
 
 type EndClassOf = (report: ExitReport, facts: EndFacts) => KnownEnd
 
-const failed = (code: FaultCode, details: FaultDetails): KnownEnd => ({
-  kind: 'failed',
-  code,
-  details,
-})
+const failed = (found: Fault): KnownEnd => ({ kind: 'failed', fault: found })
+
+const interrupted = (reason: string): Fault => fault('worker/interrupted', { reason })
 
 const unknownExit = (reason: string): KnownEnd => ({
   kind: 'unknown-exit',
-  code: 'worker/interrupted',
-  details: { reason },
+  fault: interrupted(reason),
 })
 
-const VERDICTS = {
+const detailOf = ({ detail }: ExitReport): string => detail ?? 'it gave no reason'
+
+const END_CLASSES = {
   exited: classOfExit,
   'completion-grace': () => ({ kind: 'read-result' }),
   cancelled: () => ({ kind: 'cancelled' }),
-  deadline: (_, facts) =>
-    failed('worker/timed-out', {
-      seconds: facts.timeoutMs / 1000,
-      transcript: facts.transcriptPath,
-    }),
-  stalled: (_, facts) =>
-    failed('worker/stalled', { seconds: facts.stallMs / 1000, transcript: facts.transcriptPath }),
-  signal: () => failed('worker/interrupted', { reason: 'the supervisor was asked to end' }),
-  'spawn-failed': (report, facts) =>
-    failed(SPAWN_FAULTS[report.detail ?? ''] ?? 'sys/spawn-failed', {
-      program: facts.program,
-      reason: report.detail,
-    }),
-  'transcript-failed': (report, facts) =>
-    failed('worker/transcript-failed', {
-      transcript: facts.transcriptPath,
-      reason: report.detail,
-    }),
-  'supervisor-failed': (report) => failed('worker/supervisor-failed', { reason: report.detail }),
+  deadline: (_, { timeoutMs, transcriptPath: transcript }) =>
+    failed(fault('worker/timed-out', { seconds: timeoutMs / 1000, transcript })),
+  stalled: (_, { stallMs, transcriptPath: transcript }) =>
+    failed(fault('worker/stalled', { seconds: stallMs / 1000, transcript })),
+  signal: () => failed(interrupted('the supervisor was asked to end')),
+  'spawn-failed': (report, { program }) => failed(spawnFault(program, detailOf(report))),
+  'transcript-failed': (report, { transcriptPath: transcript }) =>
+    failed(fault('worker/transcript-failed', { transcript, reason: detailOf(report) })),
+  'supervisor-failed': (report) =>
+    failed(fault('worker/supervisor-failed', { reason: detailOf(report) })),
 } as const satisfies Record<EndReason, EndClassOf>
 
 /** Pure: the verdict on an end. Processes left over outrank everything: the tree may still change. */
@@ -102,13 +93,13 @@ export function classifyEnd(end: SupervisionEnd, facts: EndFacts): EndClass {
 function classOfVanished({ launched, workerStarted }: Vanished): KnownEnd {
   if (workerStarted) return unknownExit('its supervisor vanished')
   if (launched) return { kind: 'not-started' }
-  return failed('worker/interrupted', { reason: 'before its worker was launched' })
+  return failed(interrupted('before its worker was launched'))
 }
 
 type Vanished = Extract<SupervisionEnd, { kind: 'vanished' }>
 
 function classOfReport(report: ExitReport, facts: EndFacts): KnownEnd {
-  const endClass: EndClassOf = VERDICTS[report.reason]
+  const endClass: EndClassOf = END_CLASSES[report.reason]
   return endClass(report, facts)
 }
 
@@ -116,10 +107,10 @@ function classOfReport(report: ExitReport, facts: EndFacts): KnownEnd {
 function classOfExit(report: ExitReport, facts: EndFacts): KnownEnd {
   if (report.exitCode === 0) return { kind: 'read-result' }
   if (report.signal !== null && !OWN_SIGNALS.includes(report.signal)) {
-    return failed('worker/interrupted', { reason: `the worker received ${report.signal}` })
+    return failed(interrupted(`the worker received ${report.signal}`))
   }
   if (report.signal === null && report.exitCode === null)
     return unknownExit('its exit was not seen')
   const ending = report.signal ?? `exit code ${report.exitCode}`
-  return failed('worker/exited', { ending, transcript: facts.transcriptPath })
+  return failed(fault('worker/exited', { ending, transcript: facts.transcriptPath }))
 }

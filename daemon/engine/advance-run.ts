@@ -1,8 +1,8 @@
 import { backoffMs } from '../core/backoff.ts'
 import { afterFailure } from '../core/circuit-changes.ts'
 import { addDiagnostics } from '../core/diagnostics.ts'
-import { asFault, type Fault } from '../core/fault.ts'
-import { FAULTS, type FaultCode } from '../core/fault-catalogue.ts'
+import { asFault, type Fault, isFaultOf } from '../core/fault.ts'
+import { FAULTS } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import { formatIssue } from '../core/issue-key.ts'
 import type { Journal, RunStage } from '../core/journal.ts'
@@ -197,20 +197,27 @@ async function waiting(
 }
 
 /** Contradictions that people on GitHub would else wonder about: one comment says so (P§3). */
-const NOTICES: Readonly<Partial<Record<FaultCode, (met: Fault, journal: Journal) => string>>> = {
-  'git/foreign-branch': ({ details }, { branch }) =>
-    `The branch \`${branch}\` holds a commit that is not part of this work (${String(details['found'])}). ` +
-    'Nothing was overwritten and no pull request was opened; the work is kept where it was done.',
-  'github/foreign-pull': ({ details }, { branch }) =>
-    `Pull request #${String(details['number'])} was opened from the branch \`${branch}\` by another account. ` +
-    'It was left as it is, and no other one was opened.',
+function noticeOf(caught: Fault, { branch }: Journal): string | null {
+  if (isFaultOf(caught, 'git/foreign-branch')) {
+    return (
+      `The branch \`${branch}\` holds a commit that is not part of this work (${caught.details.found}). ` +
+      'Nothing was overwritten and no pull request was opened; the work is kept where it was done.'
+    )
+  }
+  if (isFaultOf(caught, 'github/foreign-pull')) {
+    return (
+      `Pull request #${caught.details.number} was opened from the branch \`${branch}\` by another account. ` +
+      'It was left as it is, and no other one was opened.'
+    )
+  }
+  return null
 }
 
 /** The run with the notice as what is left to publish; null = there is nothing to say, or no way to say it. */
 function noticed(ports: RunPorts, journal: Journal, met: Fault): Journal | null {
   const { publication } = journal
-  const text = NOTICES[met.code]?.(met, journal)
-  if (text === undefined || journal.stage !== 'publishing' || publication === null) return null
+  const text = noticeOf(met, journal)
+  if (text === null || journal.stage !== 'publishing' || publication === null) return null
   const notice = renderNotice(journal, publication, text, ports.settings.policy)
   if (notice === null || publication.plan === 'notice') return null
   const run = { runId: journal.runId, now: ports.clock.now(), jitter: 0 }

@@ -93,7 +93,7 @@ function archive(ports: RunPorts, journal: Journal, endClass: KnownEnd): Journal
   const transcript = ports.layout.run(journal.runId).transcript
   switch (endClass.kind) {
     case 'failed':
-      throw fault(endClass.code, endClass.details)
+      throw endClass.fault
     case 'not-started':
       throw fault('worker/supervisor-failed', { reason: 'it ended before it started a worker' })
     case 'read-result':
@@ -103,7 +103,7 @@ function archive(ports: RunPorts, journal: Journal, endClass: KnownEnd): Journal
         return archiveResult(ports, journal, transcript)
       } catch {
         // Without a valid result we cannot say whether the worker failed or was cut off.
-        throw fault(endClass.code, endClass.details)
+        throw endClass.fault
       }
     default:
       throw fault('internal/unexpected', { reason: `no way on from ${endClass.kind}` })

@@ -1,4 +1,4 @@
-import { asFault, type Fault, isFault } from '../core/fault.ts'
+import { asFault, type Fault, isFault, isFaultOf } from '../core/fault.ts'
 import { FAULTS } from '../core/fault-catalogue.ts'
 import type { FaultClass } from '../core/fault-classes.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -54,13 +54,14 @@ export function eventOfFault(
   }
 }
 
-/**
- * The time a fault itself names (`untilMs`, which is spread over processes, or `until`), limited so that
- * no clock can make us wait for ever.
- */
+/** The time until which a fault itself asks to wait, limited so that no clock can make us wait for ever; null = none. */
 export function waitOf(known: Fault, now: number): number | null {
-  const { untilMs, until } = known.details
-  const at = typeof untilMs === 'number' ? untilMs : Date.parse(String(until))
-  if (Number.isNaN(at)) return null
+  const at = timeNamedBy(known)
+  if (at === null || Number.isNaN(at)) return null
   return Math.min(Math.max(at, now), now + LIMITS.rateLimitCapMs)
+}
+
+function timeNamedBy(known: Fault): number | null {
+  if (isFaultOf(known, 'github/rate-limited')) return known.details.untilMs
+  return isFaultOf(known, 'publish/pending') ? Date.parse(String(known.details.until)) : null
 }

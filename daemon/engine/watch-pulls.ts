@@ -41,7 +41,7 @@ export async function watchPulls(
       const pull = await probeTwice(github, repository, () =>
         github.pullRequest(repository, number),
       )
-      const event = eventOf(entry, number, pull, ports.clock.now())
+      const event = eventOf(number, pull, ports.clock.now())
       if (event === null) return
       if (event.on === 'closed-unmerged' && !(await reopenOwnClosing(ports, entry))) return
       events.set(issueId(entry.key), event)
@@ -53,17 +53,12 @@ export async function watchPulls(
   return problems
 }
 
-function eventOf(
-  { key }: QueueEntry,
-  number: number,
-  pull: PullRequest | null,
-  now: number,
-): PhaseEvent | null {
+function eventOf(number: number, pull: PullRequest | null, now: number): PhaseEvent | null {
   const at = toTimestamp(now)
   if (pull?.merged) return { on: 'merged', at }
   if (pull?.state === 'open') return null
   const on = pull === null ? 'pull-gone' : 'closed-unmerged'
-  const ended = fault(`publish/${on}`, { number, issue: formatIssue(key) })
+  const ended = fault(`publish/${on}`, { number })
   return {
     on,
     at,

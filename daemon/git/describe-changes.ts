@@ -48,7 +48,8 @@ export async function describeChanges(
   for (const { path, newOid } of kept) {
     const filter = filters.get(path)
     if (hasStoredForm(filter, contents.get(newOid) ?? Buffer.alloc(0))) continue
-    throw fault('git/stored-form', { path: displayPath(path), filter, tree: tree.path })
+    const shown = { path: displayPath(path), filter: filter ?? '', tree: tree.path }
+    throw fault('git/stored-form', shown)
   }
   const linksOut = (await findLinksOut(git, raw)).map(displayPath)
   const changes = raw.map(({ path, status, oldMode, newMode, newOid }) => ({

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import { fault, isFault } from '../core/fault.ts'
+import { fault, isFault, isFaultOf } from '../core/fault.ts'
 import { formatRepository, type RepositoryName } from '../core/issue-key.ts'
 import type { Clock, FetchedBase, OperatorClone } from '../core/ports.ts'
 import { ensureDirectory, fileStatus, removePath } from '../sys/files.ts'
@@ -207,9 +207,7 @@ async function copyClone(runGit: RunGit, clone: InspectedClone, path: string): P
     return true
   } catch (error) {
     // Not worth a fault: the origin has everything. Out of time is another matter.
-    if (isFault(error) && error.code === 'git/failed' && error.details['timedOut'] !== true) {
-      return false
-    }
+    if (isFaultOf(error, 'git/failed') && error.details.timedOut !== true) return false
     throw error
   }
 }

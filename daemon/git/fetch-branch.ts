@@ -1,4 +1,4 @@
-import { fault, isFault } from '../core/fault.ts'
+import { fault, isFaultOf, reasonOf } from '../core/fault.ts'
 import { DURABLE_KEYS } from './profile.ts'
 import type { RemoteAccess } from './remote-access.ts'
 import type { RunGit } from './run-git.ts'
@@ -58,9 +58,9 @@ export async function fetchBranch(
   }).then(
     () => true,
     (error: unknown) => {
-      if (!isFault(error) || error.code !== 'git/failed') throw error
+      if (!isFaultOf(error, 'git/failed')) throw error
       if (NO_SUCH_REF.test(error.message)) return false
-      throw DAMAGE.test(error.message) ? damaged(storePath, error.details['reason']) : error
+      throw DAMAGE.test(error.message) ? damaged(storePath, reasonOf(error)) : error
     },
   )
   return isThere ? resolveRef(runGit, storePath, tracking) : null

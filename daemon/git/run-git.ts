@@ -1,4 +1,4 @@
-import { type Fault, type FaultDetails, fault, isFault } from '../core/fault.ts'
+import { type Fault, fault, isFault, reasonOf } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RunTree } from '../core/ports.ts'
 import { redact } from '../core/redaction.ts'
@@ -97,7 +97,7 @@ export function makeTreeGit(runGit: RunGit, tree: RunTree, indexPath: string): T
       maxOutputBytes: LIMITS.gitListingBytes,
     }).catch((error: unknown) => {
       const isTheirs = isFault(error) && UNREADABLE.test(error.message)
-      throw isTheirs ? treeUnusable(tree, String(error.details['reason']), error) : error
+      throw isTheirs ? treeUnusable(tree, reasonOf(error), error) : error
     })
 }
 
@@ -140,19 +140,12 @@ async function runGit(operator: Environment, timeoutMs: number, call: GitCall): 
   )
   const code = result.code ?? -1
   if ((call.answers ?? [0]).includes(code)) return { code, stdout: result.stdout, stderr }
-  throw gitFault(call.operation, explain(stderr) || describeEnd(result.code, result.signal), {
-    code,
-  })
+  throw gitFault(call.operation, explain(stderr) || describeEnd(result.code, result.signal))
 }
 
-/** A failure of git. `details` may add facts; they never replace the reason. */
-export function gitFault(
-  operation: string,
-  reason: string,
-  details: FaultDetails = {},
-  cause?: unknown,
-): Fault {
-  return fault('git/failed', { ...details, operation, reason }, cause)
+/** A failure of git. */
+export function gitFault(operation: string, reason: string): Fault {
+  return fault('git/failed', { operation, reason })
 }
 
 function locations(call: GitCall): Environment {
@@ -166,7 +159,7 @@ function locations(call: GitCall): Environment {
 function timedOut(error: unknown, call: GitCall, timeoutMs: number): unknown {
   if (!isFault(error) || error.code !== 'sys/process-timeout') return error
   const reason = `it did not finish within ${timeoutMs / 1000} s and was ended`
-  return gitFault(call.operation, reason, { timedOut: true }, error)
+  return fault('git/failed', { operation: call.operation, reason, timedOut: true }, error)
 }
 
 function describeEnd(code: number | null, signal: string | null): string {

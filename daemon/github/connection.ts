@@ -1,4 +1,4 @@
-import { asFault, type Fault, fault, type WriteEffect, withEffect } from '../core/fault.ts'
+import { asFault, type Fault, fault, type WriteEffect } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RateLimit } from '../core/meta.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
@@ -61,11 +61,9 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
 
   const limitFault = (request: HttpRequest, wait: Wait, effect: WriteEffect): Fault => {
     const spreadMs = deps.random() * LIMITS.rateLimitSpreadMs
-    return requestFault(request, effect, 'github/rate-limited', {
-      kind: wait.kind,
-      until: wait.until,
-      untilMs: Math.round(fromTimestamp(wait.until) + spreadMs),
-    })
+    const { kind, until } = wait
+    const untilMs = Math.round(fromTimestamp(until) + spreadMs)
+    return requestFault(request, effect, fault('github/rate-limited', { kind, until, untilMs }))
   }
 
   const currentToken = async (): Promise<string> => {
@@ -88,7 +86,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
       return await currentToken()
     } catch (thrown) {
       const known = asFault(thrown)
-      throw isWrite(request) ? withEffect('none', known) : known
+      throw requestFault(request, 'none', known)
     }
   }
 

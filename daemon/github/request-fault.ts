@@ -1,20 +1,21 @@
 // Which fault it is when a request fails, and what became of a write (P§3): by the status of an answer, or
 // by the error that came instead of one.
 
-import {
-  type Fault,
-  type FaultDetails,
-  fault,
-  type WriteEffect,
-  writeFault,
-} from '../core/fault.ts'
-import type { FaultCode } from '../core/fault-catalogue.ts'
+import { type Fault, fault, type WriteEffect, withEffect } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { redact } from '../core/redaction.ts'
 import { type Body, describeRequest, type HttpRequest, isWrite } from './http-request.ts'
 import { fieldOf, textOf } from './map-answer.ts'
 
-type Row = Readonly<{ from: number; to: number; code: FaultCode; effect: WriteEffect }>
+type AnswerCode =
+  | 'github/failed'
+  | 'github/moved'
+  | 'github/not-found'
+  | 'github/refused'
+  | 'github/bad-answer'
+  | 'token/rejected'
+
+type Row = Readonly<{ from: number; to: number; code: AnswerCode; effect: WriteEffect }>
 
 /**
  * What a status means that the caller did not expect; the first row that holds it counts. `effect`:
@@ -44,16 +45,19 @@ export function answerFault(
   answer: Readonly<{ status: number; reason: string }>,
 ): Fault {
   const row = statusRow(answer.status)
-  return requestFault(request, effectOfStatus(answer.status), row?.code ?? 'github/bad-answer', {
+  const failure = fault(row?.code ?? 'github/bad-answer', {
+    request: describeRequest(request),
     what: request.subject,
     status: answer.status,
     reason: row === undefined ? `status ${answer.status}` : answer.reason,
   })
+  return requestFault(request, effectOfStatus(answer.status), failure)
 }
 
 /** `github/bad-answer`: a success whose content is not what it should be; a write may have been done. */
 export function badAnswer(request: HttpRequest, reason: string): Fault {
-  return requestFault(request, 'unknown', 'github/bad-answer', { reason })
+  const failure = fault('github/bad-answer', { request: describeRequest(request), reason })
+  return requestFault(request, 'unknown', failure)
 }
 
 /**
@@ -90,17 +94,11 @@ function statusRow(status: number): Row | undefined {
 }
 
 /**
- * The only way to make the fault of a request. Of a write it says what became of the write, so nobody can forget
- * to (PROTOCOLS, Writes to GitHub); a read has no effect, and its fault none.
+ * What a request failed with. Of a write the fault says what became of the write (PROTOCOLS, Writes to GitHub), which
+ * has no default, so nobody can forget it; a read has no effect, and its fault none.
  */
-export function requestFault(
-  request: HttpRequest,
-  effect: WriteEffect,
-  code: FaultCode,
-  details: FaultDetails,
-): Fault {
-  const shown = { ...details, request: describeRequest(request) }
-  return isWrite(request) ? writeFault(effect, code, shown) : fault(code, shown)
+export function requestFault(request: HttpRequest, effect: WriteEffect, failure: Fault): Fault {
+  return isWrite(request) ? withEffect(effect, failure) : failure
 }
 
 // Codes of node:dns, node:net, node:tls and undici (its docs, "Errors"). `effect`: a refused connection
@@ -134,10 +132,12 @@ export function networkFault(request: HttpRequest, thrown: unknown): Fault {
   const known = codes.map((code) => errorRow(code)).filter((row) => row !== null)
   const certain = codes.length > 0 && codes.every((code) => errorRow(code)?.effect === 'none')
   const reason = known[0]?.says ?? `a network error (${codes[0] ?? 'without a code'})`
-  return requestFault(request, certain ? 'none' : 'unknown', 'github/unreachable', {
+  const failure = fault('github/unreachable', {
+    request: describeRequest(request),
     reason,
     ...(codes[0] === undefined ? {} : { code: codes[0] }),
   })
+  return requestFault(request, certain ? 'none' : 'unknown', failure)
 }
 
 function errorRow(code: string): Readonly<{ says: string; effect: WriteEffect }> | null {

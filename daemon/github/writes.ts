@@ -1,9 +1,14 @@
-import type { Fault } from '../core/fault.ts'
+import { type Fault, fault } from '../core/fault.ts'
 import { formatIssue, formatRepository, type IssueKey } from '../core/issue-key.ts'
 import type { GitHub } from '../core/ports.ts'
 import type { RepositoryLabels } from '../core/repository-labels.ts'
 import type { Answered, Connection } from './connection.ts'
-import { type HttpRequest, inRepository, type RequestBuilder } from './http-request.ts'
+import {
+  describeRequest,
+  type HttpRequest,
+  inRepository,
+  type RequestBuilder,
+} from './http-request.ts'
 import { fieldOf, textOf, toComment, toPullRequest } from './map-answer.ts'
 import { contentOf, isSuccess, whyUnreadable } from './read-pages.ts'
 import { answerFault, badAnswer, requestFault } from './request-fault.ts'
@@ -136,7 +141,8 @@ function isAbout(answer: Answered, field: string, code: string): boolean {
  * after the other (case C8).
  */
 function headFault(request: HttpRequest, { status, reason }: Answered): Fault {
-  return requestFault(request, 'none', 'github/failed', { status, reason })
+  const details = { request: describeRequest(request), status, reason }
+  return requestFault(request, 'none', fault('github/failed', details))
 }
 
 const isGone = (answer: Answered): boolean => answer.status === 404 || answer.status === 410
@@ -144,8 +150,7 @@ const isGone = (answer: Answered): boolean => answer.status === 404 || answer.st
 /** Such a name would make the URL of the issue itself, or of all its labels. */
 function refuseUnaddressable(request: HttpRequest, label: string): void {
   if (!['', '.', '..'].includes(label.trim())) return
-  throw requestFault(request, 'none', 'github/refused', {
-    status: 'not sent',
-    reason: 'a label of this name cannot be addressed',
-  })
+  const reason = 'a label of this name cannot be addressed'
+  const details = { request: describeRequest(request), status: 'not sent', reason }
+  throw requestFault(request, 'none', fault('github/refused', details))
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type CronJob, hasOurName, isOurJob } from '../core/cron-job.ts'
-import { describeThrown, fault, isFault } from '../core/fault.ts'
+import { fault, reasonOf } from '../core/fault.ts'
 import { readFileBounded } from '../sys/files.ts'
 import { realPath } from '../sys/paths.ts'
 
@@ -25,8 +25,7 @@ function read(path: string): string | null {
     const real = realPath(path)
     return real === null ? null : (readFileBounded(real, MAX_BYTES)?.toString('utf8') ?? null)
   } catch (error) {
-    const reason = isFault(error) ? error.details['reason'] : describeThrown(error)
-    throw fault('host/jobs-unreadable', { path, reason: reason ?? 'unknown' }, error)
+    throw fault('host/jobs-unreadable', { path, reason: reasonOf(error) }, error)
   }
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
-import { describeThrown, isFault } from '../core/fault.ts'
+import { reasonOf } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -40,8 +40,7 @@ export function readHostEnvironment(
     if (bytes === null) return { path, kind: 'absent' }
     return { path, kind: 'read', values: textsOf(parseEnv(new TextDecoder().decode(bytes))) }
   } catch (error) {
-    const reason = isFault(error) ? error.details['reason'] : describeThrown(error)
-    return { path, kind: 'unreadable', reason: String(reason ?? 'unknown') }
+    return { path, kind: 'unreadable', reason: reasonOf(error) }
   }
 }
 

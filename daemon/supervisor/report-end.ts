@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { isFault } from '../core/fault.ts'
+import { isFault, isFaultOf } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
 import type { EndReason, ExitReport, Launch } from '../core/supervision-files.ts'
 import { toTimestamp } from '../core/timestamp.ts'
@@ -95,7 +95,8 @@ function syncTree(path: string, { reason, unkillable }: EndFacts): Partial<EndFa
     return {}
   } catch (thrown) {
     // Gone with all around it: then nothing of it has to last.
-    const isGone = isFault(thrown) && ['ENOENT', 'ENOTDIR'].includes(String(thrown.details['code']))
+    const isGone =
+      isFaultOf(thrown, 'sys/io') && ['ENOENT', 'ENOTDIR'].includes(thrown.details.code ?? '')
     if (isGone || !NEEDS_SYNC.includes(reason)) return {}
     return {
       reason: 'supervisor-failed',

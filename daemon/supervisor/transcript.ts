@@ -1,4 +1,4 @@
-import { isFault } from '../core/fault.ts'
+import { describeThrown, isFaultOf } from '../core/fault.ts'
 import { createOutputFile } from '../sys/output-file.ts'
 
 /** How much is given up at a time when the disk is full and the report of the end needs a place. */
@@ -69,6 +69,6 @@ function marker(dropped: number): Uint8Array {
 }
 
 function reasonOf(thrown: unknown): string {
-  if (!isFault(thrown)) return String(thrown)
-  return String(thrown.details['code'] ?? thrown.message)
+  const code = isFaultOf(thrown, 'sys/io') ? thrown.details.code : null
+  return code ?? describeThrown(thrown)
 }

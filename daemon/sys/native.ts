@@ -279,7 +279,7 @@ function loadKoffi(): typeof Koffi {
     const loaded: unknown = require('koffi')
     if (isKoffi(loaded)) return loaded
   } catch (error) {
-    const reason = describeThrown(error).split(' Require stack')[0]
+    const reason = describeThrown(error).replace(/ Require stack.*/s, '')
     throw fault('sys/native-unavailable', { reason }, error)
   }
   throw fault('sys/native-unavailable', { reason: 'koffi has an unknown shape' })

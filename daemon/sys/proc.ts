@@ -1,5 +1,5 @@
 import { readdirSync, readlinkSync } from 'node:fs'
-import { isFault } from '../core/fault.ts'
+import { isFaultOf } from '../core/fault.ts'
 import { listDirectory, readFileBounded } from './files.ts'
 import { errorCode, ioFault } from './io-fault.ts'
 import { nameFolder } from './name-deep-folder.ts'
@@ -100,7 +100,7 @@ function answerOf<T>(ask: () => T): T | null {
   try {
     return ask()
   } catch (error) {
-    const code = isFault(error) ? error.details['code'] : errorCode(error)
+    const code = isFaultOf(error, 'sys/io') ? error.details.code : errorCode(error)
     if (typeof code === 'string' && OWN_SHORTAGES.has(code)) throw error
     return null
   }

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { constants as systemConstants } from 'node:os'
-import { describeThrown, isFault } from '../core/fault.ts'
+import { isFaultOf, reasonOf } from '../core/fault.ts'
 import { fileStatus, isDirectory } from './files.ts'
 import { errorCode, ioFault } from './io-fault.ts'
 import { canSpawnChild, type Reaped, reap, spawnChild } from './native.ts'
@@ -175,11 +175,11 @@ function wouldBeGivenToShell(program: string): boolean {
 }
 
 function causeOf(thrown: unknown, program: string): string {
-  if (!isFault(thrown)) return describeThrown(thrown)
-  const { code, reason } = thrown.details
+  const isKnown = isFaultOf(thrown, 'sys/spawn-failed') || isFaultOf(thrown, 'sys/io')
+  const code = isKnown ? thrown.details.code : null
   // ENOENT is also told of a script whose interpreter is missing; then only the reason says it.
   const isPresent = program.startsWith('/') && fileStatus(program) !== null
   return code === null || code === undefined || (code === 'ENOENT' && isPresent)
-    ? String(reason)
-    : String(code)
+    ? reasonOf(thrown)
+    : code
 }

@@ -1,4 +1,4 @@
-import { fault, isFault } from '../core/fault.ts'
+import { fault, reasonOf } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { redact } from '../core/redaction.ts'
 import { shortenCharacters } from '../core/voice.ts'
@@ -224,7 +224,7 @@ function readOrFault(path: string, transcript: string): Uint8Array | null {
     return readFileBounded(path, LIMITS.resultBytes, { refuseHardLinks: true })
   } catch (cause) {
     // What the worker put there in place of a file is the worker's doing, not a fault around us.
-    const reason = isFault(cause) ? String(cause.details['reason'] ?? cause.message) : 'unknown'
-    throw fault('worker/result-unreadable', { reason: `it is ${reason}`, transcript }, cause)
+    const reason = `it is ${reasonOf(cause)}`
+    throw fault('worker/result-unreadable', { reason, transcript }, cause)
   }
 }

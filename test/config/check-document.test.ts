@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import { describeProblem } from '../../daemon/config/problem.ts'
 import { CONFIG_KEYS, CONFIG_SCHEMA } from '../../daemon/config/schema.ts'
 import { type ConfigRig, makeConfigRig, problemsOf, warningsOf } from '../support/config-rig.ts'
+import { detailsOf } from '../support/faults.ts'
 
 let rig: ConfigRig
 beforeEach(() => {
@@ -74,7 +75,7 @@ describe('which values a key takes', () => {
     const paths = problemsOf(inspection).map(({ path }) => path)
     expect([...paths].sort()).toEqual([...CONFIG_KEYS].sort())
     expect(inspection.kind === 'invalid' && inspection.fault.code).toBe('config/invalid')
-    expect(inspection.kind === 'invalid' && inspection.fault.details['count']).toBe(paths.length)
+    expect(inspection.kind === 'invalid' && detailsOf(inspection.fault)['count']).toBe(paths.length)
   })
 
   const bounded = ALL_KEYS.filter(([, schema]) => schema.minimum !== undefined)

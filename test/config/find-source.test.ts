@@ -4,6 +4,7 @@ import { HERMES_KEYS } from '../../daemon/config/find-source.ts'
 import { inspectConfig, type LoadedConfig, loadConfig } from '../../daemon/config/load-config.ts'
 import { asFault, type Fault } from '../../daemon/core/fault.ts'
 import { CONFIG_FILES, type ConfigRig, makeConfigRig } from '../support/config-rig.ts'
+import { detailsOf } from '../support/faults.ts'
 
 let rig: ConfigRig
 beforeEach(() => {
@@ -40,7 +41,7 @@ describe('where the configuration is found', () => {
     const missing = faultOf({ CADUCEUS_CONFIG: rig.path('none.yaml') })
     expect(missing.code).toBe('config/unreadable')
     expect(missing.message).toContain('none.yaml')
-    expect(faultOf({ CADUCEUS_CONFIG: rig.home }).details['reason']).toBe('not a regular file')
+    expect(detailsOf(faultOf({ CADUCEUS_CONFIG: rig.home }))['reason']).toBe('not a regular file')
     expect(faultOf({ CADUCEUS_CONFIG: '' }).code).toBe('config/environment')
   })
 
@@ -97,7 +98,7 @@ describe('where the configuration is found', () => {
     for (const HERMES_HOME of ['', 'relative/path', '~/hermes']) {
       const found = faultOf({ HERMES_HOME, CADUCEUS_CONFIG })
       expect(found.code).toBe('config/environment')
-      expect(found.details['name']).toBe('HERMES_HOME')
+      expect(detailsOf(found)['name']).toBe('HERMES_HOME')
     }
   })
 

@@ -3,6 +3,7 @@ import { inspectConfig, type LoadedConfig, loadConfig } from '../../daemon/confi
 import { asFault, type Fault } from '../../daemon/core/fault.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { CONFIG_FILES, type ConfigRig, makeConfigRig, problemsOf } from '../support/config-rig.ts'
+import { detailsOf } from '../support/faults.ts'
 
 let rig: ConfigRig
 beforeEach(() => {
@@ -72,8 +73,8 @@ describe('what is no configuration', () => {
     const path = rig.write(STANDALONE, content)
     const found = faultOf()
     expect(found.code).toBe('config/unreadable')
-    expect(found.details['path']).toBe(path)
-    expect(String(found.details['reason'])).toMatch(reason)
+    expect(detailsOf(found)['path']).toBe(path)
+    expect(String(detailsOf(found)['reason'])).toMatch(reason)
     expect(found.message + JSON.stringify(found.details)).not.toContain(token)
   })
 

@@ -6,6 +6,7 @@ import { asFault, type Fault } from '../../daemon/core/fault.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import { findProgram, runProcess } from '../../daemon/sys/run-process.ts'
 import { type ConfigRig, makeConfigRig } from '../support/config-rig.ts'
+import { detailsOf } from '../support/faults.ts'
 import { waitUntil } from '../support/processes.ts'
 
 let rig: ConfigRig
@@ -72,7 +73,7 @@ describe('which token is used', () => {
         source === 'github_token' ? { githubToken: bad } : { env: { [source]: bad } },
       )
       expect(found.code).toBe('token/malformed')
-      expect(found.details['source']).toBe(source)
+      expect(detailsOf(found)['source']).toBe(source)
       expect(found.message + found.next + JSON.stringify(found.details)).not.toContain('secret')
     },
   )
@@ -130,7 +131,7 @@ describe('which token is used', () => {
 
   test('when there is none, everything that was tried is told', async () => {
     const env = { PATH: rig.path('bin'), GITHUB_TOKEN: ' ' }
-    expect((await faultOf({ env })).details['tried']).toBe(
+    expect(detailsOf(await faultOf({ env }))['tried']).toBe(
       'github_token is not set; CADUCEUS_GITHUB_TOKEN is not set; GITHUB_TOKEN is blank; gh is not installed',
     )
   })

@@ -359,13 +359,13 @@ describe('what an end means', () => {
     ['a fault of ours', { reason: 'supervisor-failed', detail: 'x' }, 'worker/supervisor-failed'],
   ])('%s', (_, change, expected) => {
     const verdict = verdictOn(change)
-    const shown = 'code' in verdict ? verdict.code : verdict.kind
+    const shown = 'fault' in verdict ? verdict.fault.code : verdict.kind
     expect(verdict.kind === 'unknown-exit' ? `${verdict.kind} ${shown}` : shown).toBe(expected)
   })
 
   test('processes left over outrank every end: it is judged once they are gone', () => {
     for (const reason of REASONS) {
-      expect(verdictOn({ reason, exitCode: 0, unkillable: [7] })).toEqual({
+      expect(verdictOn({ reason, exitCode: 0, unkillable: [7] })).toMatchObject({
         kind: 'unreaped',
         onceReaped: verdictOn({ reason, exitCode: 0 }),
       })
@@ -374,8 +374,13 @@ describe('what an end means', () => {
 
   test.each([
     ['nothing was paid', true, false, { kind: 'not-started' }],
-    ['nobody knows', true, true, { kind: 'unknown-exit', code: 'worker/interrupted' }],
-    ['there never was one', false, false, { kind: 'failed', code: 'worker/interrupted' }],
+    ['nobody knows', true, true, { kind: 'unknown-exit', fault: { code: 'worker/interrupted' } }],
+    [
+      'there never was one',
+      false,
+      false,
+      { kind: 'failed', fault: { code: 'worker/interrupted' } },
+    ],
   ])('a vanished supervisor may have left processes: %s', (_, launched, workerStarted, once) => {
     expect(classifyEnd({ kind: 'vanished', launched, workerStarted }, FACTS)).toMatchObject({
       kind: 'unreaped',
@@ -386,7 +391,7 @@ describe('what an end means', () => {
   test('only what the worker did itself costs an attempt', () => {
     const classes = REASONS.map((reason): [EndReason, string] => {
       const verdict = verdictOn({ reason, exitCode: 1 })
-      return [reason, 'code' in verdict ? FAULTS[verdict.code].class : verdict.kind]
+      return [reason, 'fault' in verdict ? FAULTS[verdict.fault.code].class : verdict.kind]
     })
     expect(classes.filter(([, found]) => found === 'worker').map(([reason]) => reason)).toEqual([
       'exited',
@@ -398,8 +403,8 @@ describe('what an end means', () => {
   test('every message can be filled from its details', () => {
     for (const reason of REASONS) {
       const verdict = verdictOn({ reason, exitCode: 1, detail: 'ENOENT' })
-      if (!('code' in verdict)) continue
-      const { message, next } = fault(verdict.code, verdict.details)
+      if (!('fault' in verdict)) continue
+      const { message, next } = verdict.fault
       expect(`${message} ${next}`).not.toMatch(/ \?|\?\.|null|undefined/)
     }
   })

@@ -30,6 +30,7 @@ import {
   withEntry,
 } from '../../daemon/core/queue-state.ts'
 import { fromTimestamp, plausibleWait, toTimestamp } from '../../daemon/core/timestamp.ts'
+import { sampleFault } from '../support/faults.ts'
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z')
 const HOUR = 3_600_000
@@ -179,12 +180,13 @@ describe('circuits', () => {
   })
 
   test('what GitHub says about one request tells nothing about GitHub', () => {
-    const met = (code: string, details = {}) => ({ code, message: 'm', details })
-    const after = (error: ReturnType<typeof met>) => afterFailure({}, KEY, error, NOW, CIRCUITS)
-    expect(after(met('github/bad-answer', { status: 200 }))).toEqual({})
-    expect(after(met('github/failed', { status: 422 }))).toEqual({})
-    expect(Object.keys(after(met('github/failed', { status: 502 })))).toEqual(['provider:github'])
-    expect(Object.keys(after(met('github/unreachable')))).toEqual(['provider:github'])
+    const after = (caught: Fault) => afterFailure({}, KEY, caught, NOW, CIRCUITS)
+    expect(after(sampleFault('github/bad-answer'))).toEqual({})
+    expect(after(sampleFault('github/failed', { status: 422 }))).toEqual({})
+    expect(Object.keys(after(sampleFault('github/failed', { status: 502 })))).toEqual([
+      'provider:github',
+    ])
+    expect(Object.keys(after(sampleFault('github/unreachable')))).toEqual(['provider:github'])
   })
 
   test('one that nobody used for a day is forgotten; a time that cannot be right holds nothing back', () => {
@@ -445,9 +447,8 @@ describe('what the catalogue holds', () => {
   })
 
   test('every fault can be made and reads as a whole sentence', () => {
-    for (const [code, spec] of CATALOGUE) {
-      const names = placeholders(spec.message + spec.next)
-      const made = fault(codeOf(code), Object.fromEntries(names.map((name) => [name, 'X'])))
+    for (const [code] of CATALOGUE) {
+      const made = sampleFault(codeOf(code))
       expect(made.message).not.toMatch(/[{}?]/)
       expect(describeFault(made)).not.toMatch(/\n| $/)
       expect(made).toMatchObject({ code, name: 'Fault' })
@@ -456,14 +457,9 @@ describe('what the catalogue holds', () => {
 })
 
 describe('what a fault carries', () => {
-  test('the facts in message and next step, a question mark for a missing one', () => {
-    const made = fault('clone/wrong-origin', {
-      path: '/p',
-      found: 'x',
-      wanted: 'w',
-      target: '/q',
-      url: 'u',
-    })
+  test('the facts in message and next step, a question mark for an unknown one', () => {
+    const known = { path: '/p', found: 'x', wanted: 'w', target: '/q', url: 'u', repo: null }
+    const made = fault('clone/wrong-origin', known)
     expect(made.message).toBe('The clone /p has origin x, not ? on w.')
     expect(made.next).toBe('Correct it: git -C /q remote set-url origin u')
     expect(fault('git/failed', { operation: 0, reason: false }).message).toBe('git 0 failed: false')
@@ -487,14 +483,14 @@ describe('what a fault carries', () => {
 
   test('the cause it explains', () => {
     const cause = new RangeError('x')
-    expect(fault('git/failed', {}, cause).cause).toBe(cause)
-    expect('cause' in fault('git/failed')).toBe(false)
+    expect(sampleFault('git/failed', {}, cause).cause).toBe(cause)
+    expect('cause' in sampleFault('git/failed')).toBe(false)
   })
 })
 
 describe('how thrown values are read', () => {
   test('a fault is known by its mark, also from another realm', () => {
-    expect(isFault(fault('git/failed'))).toBe(true)
+    expect(isFault(sampleFault('git/failed'))).toBe(true)
     const foreign: unknown = runInContext(
       "({ [Symbol.for('caduceus.fault')]: true })",
       createContext({}),
@@ -509,7 +505,7 @@ describe('how thrown values are read', () => {
     const made = asFault(new RangeError(`a\n  b ${TOKEN}`))
     expect(made.code).toBe('internal/unexpected')
     expect(made.message).toBe('Something unexpected happened: a b <redacted>.')
-    const known: Fault = fault('git/failed')
+    const known: Fault = sampleFault('git/failed')
     expect(asFault(known)).toBe(known)
   })
 
@@ -531,10 +527,6 @@ describe('how thrown values are read', () => {
     for (const value of odd) expect(describeFault(value)).toMatch(/^Something unexpected/)
   })
 })
-
-function placeholders(text: string): readonly string[] {
-  return [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '')
-}
 
 function codeOf(text: string): FaultCode {
   const found = CODES.find((code) => code === text)

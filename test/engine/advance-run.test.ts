@@ -13,6 +13,7 @@ import { watchSupervisor } from '../../daemon/supervision/trusted-host.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { tryLock } from '../../daemon/sys/kernel-lock.ts'
 import { RUN, START } from '../publish/publish-world.ts'
+import { sampleFault } from '../support/faults.ts'
 import { KEY, RETRY, SELF } from './engine-scene.ts'
 import { exited, type RunScene, useRun } from './run-scene.ts'
 
@@ -74,7 +75,7 @@ describe('a fault before anything is paid ends the run', () => {
     internal: settled('queued'),
   }
   test.each(CLASSES)('%s', async (faultClass) => {
-    expect(await outcome('owned', fault(sampleOf(faultClass)))).toEqual(TABLE[faultClass])
+    expect(await outcome('owned', sampleFault(sampleOf(faultClass)))).toEqual(TABLE[faultClass])
   })
 })
 
@@ -97,7 +98,7 @@ describe.each(['finished', 'publishing'] as const)(
     internal: waiting,
   }
     test.each(CLASSES)('%s', async (faultClass) => {
-      expect(await outcome(stage, fault(sampleOf(faultClass)))).toEqual(TABLE[faultClass])
+      expect(await outcome(stage, sampleFault(sampleOf(faultClass)))).toEqual(TABLE[faultClass])
     })
 
     test('something that is no fault waits like one of our own', async () => {
@@ -134,7 +135,10 @@ describe('waiting', () => {
 
   test('until the time the fault names', async () => {
     const until = toTimestamp(START + 1_234_000)
-    await outcome('publishing', fault('github/rate-limited', { kind: 'primary', until }))
+    await outcome(
+      'publishing',
+      fault('github/rate-limited', { kind: 'primary', until, untilMs: Date.parse(until) }),
+    )
     expect(run().stored()?.notBefore).toBe(until)
   })
 
@@ -154,7 +158,10 @@ describe('waiting', () => {
 
   test('a limit is no trouble: it waits, however long there was some', async () => {
     await run().at('publishing', { ...COMMITTED, trouble: troubledSince(START - 9 * HOUR) })
-    BREAK.publishing(run(), fault('github/rate-limited', { kind: 'primary', until: 'x' }))
+    BREAK.publishing(
+      run(),
+      fault('github/rate-limited', { kind: 'primary', until: 'x', untilMs: START }),
+    )
     expect((await run().carry()).kind).toBe('waiting')
   })
 

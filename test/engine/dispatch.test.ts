@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
-import { fault, isFault } from '../../daemon/core/fault.ts'
+import { type Fault, fault, isFault } from '../../daemon/core/fault.ts'
 import { FAULTS, type FaultCode } from '../../daemon/core/fault-catalogue.ts'
 import { FAULT_CLASSES, type FaultClass } from '../../daemon/core/fault-classes.ts'
 import type { Journal, RunStage } from '../../daemon/core/journal.ts'
@@ -16,6 +16,7 @@ import type { TickSettings } from '../../daemon/engine/tick-ports.ts'
 import { eachBounded } from '../../daemon/sys/bounded-waits.ts'
 import { listDirectory } from '../../daemon/sys/files.ts'
 import { publicationOf, RUN, START } from '../publish/publish-world.ts'
+import { sampleFault } from '../support/faults.ts'
 import {
   AT,
   entryOf,
@@ -222,7 +223,7 @@ describe('a run that goes on instead of a new one', () => {
     scene().leave(kept, false)
     await scene().put(entryOf(7, { resume: RUN, lastRunId: RUN }))
     scene().fail('journals.write before', () =>
-      fault('sys/io', { operation: 'Writing', path: 'p' }),
+      sampleFault('sys/io', { operation: 'Writing', path: 'p' }),
     )
     await go()
     scene().mend()
@@ -308,7 +309,7 @@ describe('decisions', () => {
     const codes = Object.keys(FAULTS) as readonly FaultCode[]
 
     test.each(codes)('%s', (code) => {
-      const met = fault(code, { issue: 'i', tree: '/t' })
+      const met = sampleFault(code)
       const { class: faultClass } = FAULTS[code]
       const event = eventOfFault(met, { runId: RUN, now: START, jitter: 0 })
       const applied = applyEvent(entryOf(7, running()), event, RETRY)
@@ -332,23 +333,20 @@ describe('decisions', () => {
       })
     })
 
-    test.each<[string, object, number | null]>([
-      ['none', {}, null],
-      ['no time', { until: 'soon' }, null],
-      ['text', { until: toTimestamp(START + 5000) }, START + 5000],
-      [
-        'milliseconds, which are spread, before text',
-        { untilMs: START + 1, until: toTimestamp(START + 5000) },
-        START + 1,
-      ],
-      ['the past', { until: toTimestamp(START - 5000) }, START],
+    const limitedUntil = (untilMs: number) =>
+      sampleFault('github/rate-limited', { untilMs, until: toTimestamp(START + 5000) })
+
+    test.each<[string, Fault, number | null]>([
+      ['none', sampleFault('github/failed'), null],
+      ['milliseconds, which are spread, before text', limitedUntil(START + 1), START + 1],
+      ['the past', limitedUntil(START - 5000), START],
       [
         'too far ahead, for no clock may make us wait for ever',
-        { untilMs: START * 2 },
+        limitedUntil(START * 2),
         START + LIMITS.rateLimitCapMs,
       ],
-    ])('a wait it names: %s', (_, details, wanted) => {
-      expect(waitOf(fault('github/rate-limited', { ...details }), START)).toBe(wanted)
+    ])('a wait it names: %s', (_, named, wanted) => {
+      expect(waitOf(named, START)).toBe(wanted)
     })
   })
 

@@ -10,6 +10,7 @@ import { advanceRun, type RunEnd } from '../../daemon/engine/advance-run.ts'
 import { recover } from '../../daemon/engine/recover.ts'
 import type { RunPorts } from '../../daemon/engine/run-ports.ts'
 import { JOURNAL, RUN, START } from '../publish/publish-world.ts'
+import { sampleFault } from '../support/faults.ts'
 import type { Crash } from '../support/model-process.ts'
 import { makeModelWorld, REPOSITORIES, type Setup, TRIGGERS } from '../support/model-world.ts'
 import { entryOf, KEY, makeScene, running, SELF, useScene } from './engine-scene.ts'
@@ -205,7 +206,9 @@ describe('a run that did not get off the ground', () => {
   test('a journal that cannot be read just now is not given up', async () => {
     await scene().put(entryOf(7, running()))
     scene().leave({ stage: 'publishing' }, false)
-    scene().fail('journals.read before', () => fault('sys/io', { operation: 'Reading', path: 'p' }))
+    scene().fail('journals.read before', () =>
+      sampleFault('sys/io', { operation: 'Reading', path: 'p' }),
+    )
     expect((await recover(scene().ports)).problems).toMatchObject([{ thrown: { code: 'sys/io' } }])
     expect([scene().entry(7)?.phase, scene().cancelled]).toEqual(['in_progress', []])
     scene().mend()
@@ -215,7 +218,9 @@ describe('a run that did not get off the ground', () => {
   test('a runner that cannot be started counts as no adoption', async () => {
     await scene().put(entryOf(7, running()))
     scene().leave({ stage: 'launching' }, false)
-    scene().fail('runners.startRunner before', () => fault('sys/spawn-failed', { program: 'p' }))
+    scene().fail('runners.startRunner before', () =>
+      sampleFault('sys/spawn-failed', { program: 'p' }),
+    )
     for (const _ of [1, 2, 3, 4, 5, 6]) await recover(scene().ports)
     expect([stored()?.adoptions, scene().entry(7)?.phase]).toEqual([0, 'in_progress'])
     scene().mend()

@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import type { SupervisionEnd } from '../../daemon/core/executor.ts'
-import { fault, writeFault } from '../../daemon/core/fault.ts'
+import { withEffect } from '../../daemon/core/fault.ts'
 import type { TimelineEvent } from '../../daemon/core/ports.ts'
 import { reopenJournal } from '../../daemon/core/resume.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { JOURNAL, pull, RUN, START, timelineEvent } from '../publish/publish-world.ts'
+import { sampleFault } from '../support/faults.ts'
 import { AT } from './engine-scene.ts'
 import { exited, RESULT, UNCHANGED, useRun } from './run-scene.ts'
 
@@ -247,7 +248,7 @@ describe('what a run tells about its surroundings', () => {
 
   test('a failure to fetch counts for its repository', async () => {
     await run().at('owned')
-    run().git.fetchBase = () => Promise.reject(fault('git/failed', { operation: 'fetch' }))
+    run().git.fetchBase = () => Promise.reject(sampleFault('git/failed', { operation: 'fetch' }))
     await run().carry()
     expect(circuits()).toMatchObject({ 'repository:acme/widgets': { failures: 1 } })
   })
@@ -256,7 +257,7 @@ describe('what a run tells about its surroundings', () => {
     await run().at('publishing')
     run().world.fail('createPull', 'refused')
     run().github.createPullRequest = () =>
-      Promise.reject(writeFault('none', 'github/failed', { status: 502 }))
+      Promise.reject(withEffect('none', sampleFault('github/failed', { status: 502 })))
     expect((await run().carry()).kind).toBe('waiting')
     expect(circuits()).toMatchObject({ 'provider:github': { failures: 1 } })
   })

@@ -12,6 +12,7 @@ import { tick } from '../../daemon/engine/tick.ts'
 import type { TickPorts } from '../../daemon/engine/tick-ports.ts'
 import { pollRepository } from '../../daemon/engine/watched-repositories.ts'
 import { START, timelineEvent } from '../publish/publish-world.ts'
+import { sampleFault } from '../support/faults.ts'
 import {
   AT,
   entryOf,
@@ -82,7 +83,7 @@ describe('how a tick ends', () => {
         await scene().put(entryOf(7))
         scene().github.pollLabel = async () => {
           await setMeta(LIMITED)
-          throw fault('github/rate-limited', { kind: 'primary', until: LIMITED.wait.until })
+          throw sampleFault('github/rate-limited', { until: LIMITED.wait.until })
         }
       },
       'rate_limited',
@@ -176,7 +177,7 @@ describe('what a tick leaves to read', () => {
   })
 
   test('a rate limit is shown as such and not as an error', async () => {
-    const limited = fault('github/rate-limited', { kind: 'primary', until: AT })
+    const limited = sampleFault('github/rate-limited', { until: AT })
     scene().github.pollLabel = () => Promise.reject(limited)
     expect((await go()).problems).toHaveLength(1)
     expect(meta().lastError).toBe(null)

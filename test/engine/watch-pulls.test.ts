@@ -6,6 +6,7 @@ import type { TickSettings } from '../../daemon/engine/tick-ports.ts'
 import { watchPulls } from '../../daemon/engine/watch-pulls.ts'
 import type { RepositoryPoll } from '../../daemon/engine/watched-repositories.ts'
 import { publicationOf, pull, RUN, START, timelineEvent } from '../publish/publish-world.ts'
+import { sampleFault } from '../support/faults.ts'
 import { entryOf, issueOf, KEY, useScene } from './engine-scene.ts'
 
 const scene = useScene()
@@ -133,7 +134,8 @@ describe('pull requests that wait for a human', () => {
       scene().github.reopenIssue = () => Promise.reject(UNREACHABLE)
       expect(await watchPulls(scene().ports, ENDED)).toMatchObject([{ thrown: UNREACHABLE }])
       expect(scene().entry(7)?.phase).toBe('awaiting_review')
-      scene().github.reopenIssue = () => Promise.reject(fault('github/refused', { status: 403 }))
+      scene().github.reopenIssue = () =>
+        Promise.reject(sampleFault('github/refused', { status: 403 }))
       expect(await watchPulls(scene().ports, ENDED)).toEqual([])
       expect(scene().entry(7)?.phase).toBe('needs_attention')
     })

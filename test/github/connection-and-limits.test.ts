@@ -5,6 +5,7 @@ import { LIMITS } from '../../daemon/core/limits.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { observeRate, recogniseLimit } from '../../daemon/github/rate-limits.ts'
 import { networkFault } from '../../daemon/github/request-fault.ts'
+import { detailsOf } from '../support/faults.ts'
 import {
   faultOf,
   ISSUE,
@@ -440,8 +441,7 @@ describe('the gate', () => {
     )
     const github = open({ onWait: () => undefined })
     await Promise.all([faultOf(github.viewer()), faultOf(github.viewer())])
-    const { details } = await faultOf(github.viewer())
-    expect(details['untilMs']).toBe(time.now + 600_000)
+    expect(detailsOf(await faultOf(github.viewer()))['untilMs']).toBe(time.now + 600_000)
   })
 
   test('processes that wait for the same limit come back at different moments', async () => {
@@ -449,9 +449,9 @@ describe('the gate', () => {
     const early = await faultOf(open({ random: () => 0.2 }).viewer())
     const late = await faultOf(open({ random: () => 0.9 }).viewer())
     const base = time.now + LIMITS.secondaryLimitMs
-    expect(early.details['untilMs']).toBe(base + 1000)
-    expect(late.details['untilMs']).toBe(base + 4500)
-    expect(early.details['until']).toBe(late.details['until'])
+    expect(detailsOf(early)['untilMs']).toBe(base + 1000)
+    expect(detailsOf(late)['untilMs']).toBe(base + 4500)
+    expect(detailsOf(early)['until']).toBe(detailsOf(late)['until'])
   })
 
   test('a stored wait from before the clock was set back holds nobody for ever', async () => {

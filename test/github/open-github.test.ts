@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { GitHub } from '../../daemon/core/ports.ts'
+import { detailsOf } from '../support/faults.ts'
 import {
   faultOf,
   type GitHubRig,
@@ -247,7 +248,7 @@ describe('writes that go wrong', () => {
     await server.control('addFault', { occurrence: 1, action })
     const fault = await faultOf(open().viewer())
     expect(fault).toMatchObject({ code: 'github/rate-limited', details: { kind } })
-    const waitMs = Number(fault.details['untilMs']) - rig.time.now
+    const waitMs = Number(detailsOf(fault)['untilMs']) - rig.time.now
     expect(Math.abs(waitMs - seconds * 1000)).toBeLessThanOrEqual(2000)
     expect((await faultOf(open().viewer())).code).toBe('github/rate-limited')
     expect((await requests()).total).toBe(1)

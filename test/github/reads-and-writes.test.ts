@@ -3,6 +3,7 @@ import { formatIssue } from '../../daemon/core/issue-key.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import type { GitHub } from '../../daemon/core/ports.ts'
 import { STATUS_FAULTS } from '../../daemon/github/request-fault.ts'
+import { detailsOf } from '../support/faults.ts'
 import {
   commentJson,
   faultOf,
@@ -343,7 +344,7 @@ describe('what a status means', () => {
 describe('what of an answer is shown', () => {
   const shownFor = async (script: Script): Promise<unknown> => {
     const { open } = await rig(script)
-    return (await faultOf(open().createComment(ISSUE, 'x'))).details['reason']
+    return detailsOf(await faultOf(open().createComment(ISSUE, 'x')))['reason']
   }
 
   test("GitHub's message and those of its errors", async () => {

@@ -1,4 +1,4 @@
-import { type Fault, isFault, writeFault } from '../../daemon/core/fault.ts'
+import { type Fault, isFault, withEffect } from '../../daemon/core/fault.ts'
 import type { Journal, Publication } from '../../daemon/core/journal.ts'
 import type {
   Clock,
@@ -14,6 +14,7 @@ import type {
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import { type PublishPorts, runStages } from '../../daemon/publish/run-stages.ts'
 import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
+import { sampleFault } from '../support/faults.ts'
 
 // A small world in memory for the publish protocol: one issue, its repository, and a clock. What is done to
 // it can become visible late (read-after-write lag), and a write can be told to fail in each way there is.
@@ -62,7 +63,7 @@ export function makeWorld(options: Readonly<{ lagMs?: number; lateMs?: number }>
   }
   const wholeSecond = (): number => Math.floor(now / 1000) * 1000
   const failed = (effect: 'none' | 'unknown'): Fault =>
-    writeFault(effect, effect === 'none' ? 'github/refused' : 'github/failed', { status: 500 })
+    withEffect(effect, sampleFault(effect === 'none' ? 'github/refused' : 'github/failed'))
 
   /** The effect is real at once (a second one would be a twin) and seen after the lag. */
   const write = (name: WriteName, apply: () => void): void => {

@@ -5,6 +5,7 @@ import { LIMITS } from '../../daemon/core/limits.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
 import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
+import { detailsOf } from '../support/faults.ts'
 import {
   COMMIT,
   comment,
@@ -301,7 +302,7 @@ describe('two looks before a second try', () => {
       const tried = await publish(world)
       expect(tried).toMatchObject({ code: 'publish/pending' })
       expect(sent()).toBe(1)
-      const until = tried.kind === 'fault' ? Date.parse(String(tried.fault.details['until'])) : 0
+      const until = tried.kind === 'fault' ? Date.parse(String(detailsOf(tried.fault)['until'])) : 0
       world.advance(until - 3_600_000 - world.now() - 1)
       expect(await publish(world)).toMatchObject({ code: 'publish/pending' })
       world.advance(1)

@@ -8,6 +8,7 @@ import { fromTimestamp, toTimestamp } from '../../daemon/core/timestamp.ts'
 import { carriesMarker, renderMarker } from '../../daemon/publish/render-publication.ts'
 import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
 import { type PublishPolicy, validateTree } from '../../daemon/publish/validate-tree.ts'
+import { detailsOf } from '../support/faults.ts'
 import {
   COMMIT,
   comment,
@@ -313,8 +314,8 @@ function verdict(
     return 'fine'
   } catch (thrown) {
     if (!isFault(thrown)) throw thrown
-    expect(thrown.details['tree']).toBe('/the tree')
-    return `${thrown.code}: ${String(thrown.details['reason'])}`
+    expect(detailsOf(thrown)['tree']).toBe('/the tree')
+    return `${thrown.code}: ${String(detailsOf(thrown)['reason'])}`
   }
 }
 
@@ -462,7 +463,7 @@ async function publishThroughCrashes(
       const tried = await publish(world, {}, { plan, ports })
       if (tried.kind === 'published') return first ?? calls()
       // Alive, but it has to wait, as a runner that leaves and is started again.
-      const until = tried.fault.details['until']
+      const until = detailsOf(tried.fault)['until']
       const waits = typeof until === 'string' ? fromTimestamp(until) - world.now() : 10_000
       world.advance(Math.min(waits, 60_000))
     } catch (thrown) {

@@ -426,10 +426,12 @@ describe('a run on a full disk', () => {
     })
     expect(report.transcriptBytes).toBeGreaterThan(1000)
     const facts = { runId: '', program: '', transcriptPath: '/t', timeoutMs: 1, stallMs: 0 }
-    expect(classifyEnd({ kind: 'ended', report }, facts)).toEqual({
+    expect(classifyEnd({ kind: 'ended', report }, facts)).toMatchObject({
       kind: 'failed',
-      code: 'worker/transcript-failed',
-      details: { transcript: '/t', reason: disk.error },
+      fault: {
+        code: 'worker/transcript-failed',
+        details: { transcript: '/t', reason: disk.error },
+      },
     })
     await expectNextRunIsKept()
   })

@@ -434,8 +434,10 @@ describe('a worker that dies', () => {
     const facts = { runId: '', program: '', transcriptPath: '', timeoutMs: 1, stallMs: 0 }
     expect(classifyEnd({ kind: 'ended', report }, facts)).toMatchObject({
       kind: 'failed',
-      code: 'worker/interrupted',
-      details: { reason: 'the worker received SIGRTMIN+3' },
+      fault: {
+        code: 'worker/interrupted',
+        details: { reason: 'the worker received SIGRTMIN+3' },
+      },
     })
   })
 

@@ -111,7 +111,7 @@ export function makeModelCalls(parts: CallParts) {
   }
   const limitFault = (request: string, until: string): Fault => {
     const untilMs = fromTimestamp(until) + Math.round(random() * 5000)
-    return writeFault('none', 'github/rate-limited', { kind: 'primary', until, untilMs, request })
+    return writeFault('none', 'github/rate-limited', { kind: 'primary', until, untilMs })
   }
   /** As the real connection: nothing is sent while a limit is stored, unless the clock was set back. */
   const passGate = (caller: Caller, request: string): void => {

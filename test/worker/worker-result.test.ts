@@ -17,6 +17,7 @@ import { isFault } from '../../daemon/core/fault.ts'
 import { workerSecrets } from '../../daemon/worker/build-environment.ts'
 import { findJsonHazard } from '../../daemon/worker/strict-json.ts'
 import { parseResult, readResult } from '../../daemon/worker/validate-result.ts'
+import { detailsOf } from '../support/faults.ts'
 import { waitUntil } from '../support/processes.ts'
 
 const VALID = {
@@ -33,7 +34,7 @@ function refusal(run: () => unknown): unknown {
   try {
     return run()
   } catch (thrown) {
-    return isFault(thrown) ? `${thrown.code}: ${String(thrown.details['reason'])}` : thrown
+    return isFault(thrown) ? `${thrown.code}: ${String(detailsOf(thrown)['reason'])}` : thrown
   }
 }
 
