@@ -9,9 +9,10 @@ import {
   type RepositoryName,
 } from '../core/issue-key.ts'
 import { isRunId } from '../core/run-id.ts'
+import { RUN_FILES } from '../core/supervision-files.ts'
 
-// Where everything under the state directory lies (design §5). Pure: no path is looked at here, and no
-// part of a path comes from outside unless its grammar forbids separators and dots.
+// The paths of everything under the state directory. Pure: nothing here asks the file system, and no part of a
+// path comes from outside unless its grammar forbids separators and dots.
 
 /** The files of one run. */
 type RunPaths = Readonly<{
@@ -20,19 +21,16 @@ type RunPaths = Readonly<{
   /** The archived worker result. */
   result: string
   dryRunReport: string
-  /** For display only; never evidence of life (P§1). */
+  /** For display only; never evidence of life (PROTOCOLS, Locks). */
   heartbeat: string
   /** Holds everything below; written by runner and supervisor only. */
   directory: string
   journal: string
-  /** The supervisor's orders, its proof that the worker exists, and the worker's end (design §7). */
+  /** Files between the runner and the supervisor: core/supervision-files.ts says who writes them, and when. */
   launch: string
-  started: string
   exit: string
-  /** Polled by the supervisor for a wish to cancel. */
   control: string
   supervisorLock: string
-  /** Given to the worker on purpose: held while any descendant keeps it (P§1). */
   treeLock: string
   /** Private index of the run's checkout. */
   index: string
@@ -96,7 +94,7 @@ export function layoutOf(stateDir: string): StateLayout {
     log: at('processor.log'),
     attic: at('attic'),
     directories,
-    // Only the digest reaches the path, so no key can lead anywhere else (R§3.3).
+    // Only the digest reaches the path, so no key can lead anywhere else.
     claim: (key) =>
       join(directories.claims, `${createHash('sha256').update(issueId(key)).digest('hex')}.claim`),
     run: (runId) => runPaths(directories.runs, requireRunId(runId)),
@@ -120,12 +118,11 @@ function runPaths(runs: string, runId: string): RunPaths {
     heartbeat: `${directory}.heartbeat`,
     directory,
     journal: join(directory, 'journal.json'),
-    launch: join(directory, 'launch.json'),
-    started: join(directory, 'started.json'),
-    exit: join(directory, 'exit.json'),
-    control: join(directory, 'control'),
-    supervisorLock: join(directory, 'sup.lock'),
-    treeLock: join(directory, 'tree.lock'),
+    launch: join(directory, RUN_FILES.launch),
+    exit: join(directory, RUN_FILES.exit),
+    control: join(directory, RUN_FILES.control),
+    supervisorLock: join(directory, RUN_FILES.supervisorLock),
+    treeLock: join(directory, RUN_FILES.treeLock),
     index: join(directory, 'index'),
     runnerOutput: join(directory, 'runner.log'),
   }

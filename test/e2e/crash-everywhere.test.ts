@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { formatRunFile, parseRunFile } from '../../daemon/core/supervision-files.ts'
+import { formatRunFile, parseRunFile, RUN_FILES } from '../../daemon/core/supervision-files.ts'
 import { openJournals } from '../../daemon/state/journals.ts'
 import {
   currentBootId,
@@ -441,8 +441,11 @@ async function killSessions(rig: ProgramRig): Promise<void> {
   await nobodyAtWork(rig)
 }
 
+const startedPath = (rig: ProgramRig, runId: string): string =>
+  join(rig.layout.run(runId).directory, RUN_FILES.started)
+
 function startedOf(rig: ProgramRig, runId: string) {
-  return parseRunFile('started', readFileSync(rig.layout.run(runId).started, 'utf8'))
+  return parseRunFile('started', readFileSync(startedPath(rig, runId), 'utf8'))
 }
 
 /** What the newest run has on record names these processes now, as after a boot that gave out its ids again. */
@@ -454,7 +457,7 @@ function rewriteRecords(rig: ProgramRig, runner: ProcessIdentity, worker: Proces
   const started = startedOf(rig, journal.runId)
   if (started === null) throw new Error('there is no started.json')
   const text = formatRunFile('started', { ...started, supervisor: worker, worker })
-  writeFileSync(rig.layout.run(journal.runId).started, text)
+  writeFileSync(startedPath(rig, journal.runId), text)
 }
 
 type Bystander = Readonly<{ child: ChildProcess; identity: ProcessIdentity }>

@@ -307,8 +307,8 @@ describe('what does a sweep remove?', () => {
 
   test('what a removal that was cut off has left goes an hour later', async () => {
     putRun(settled(1, 1), 90 * DAY, false)
-    const { journal, transcript, directory, started } = scene().layout.run(runId(1))
-    put(started, 90 * DAY)
+    const { journal, transcript, directory, exit } = scene().layout.run(runId(1))
+    put(exit, 90 * DAY)
     for (const path of [journal, transcript]) rmSync(path)
     expect(await sweep()).toEqual([])
     expect(existsSync(directory)).toBe(true)

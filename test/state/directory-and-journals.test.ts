@@ -34,7 +34,7 @@ describe('where things lie in the state directory', () => {
     const tails = Object.values(files).map((path) => path.replace(directory, ''))
     const flat = tails.filter((tail) => !tail.startsWith('/'))
     expect(flat).toEqual(['.log', '.result.json', '.dry-run.md', '.heartbeat'])
-    expect(tails).toEqual(expect.arrayContaining(['/journal.json', '/started.json', '/sup.lock']))
+    expect(tails).toEqual(expect.arrayContaining(['/journal.json', '/exit.json', '/sup.lock']))
     expect(tails.filter((tail) => tail.lastIndexOf('/') > 0)).toEqual([])
   })
 

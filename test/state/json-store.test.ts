@@ -170,8 +170,15 @@ describe('which files of other versions are refused', () => {
   })
 })
 
+/** Milliseconds. */
+function durationOf(run: () => unknown): number {
+  const startedAt = performance.now()
+  run()
+  return performance.now() - startedAt
+}
+
 describe('how large a queue may grow', () => {
-  test('10,000 entries are read in a fraction of a second', async () => {
+  test('10,000 entries take no longer than thirty times what it takes to parse them', async () => {
     const entries = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, index) => {
         const key = { ...ENTRY.key, number: index + 1 }
@@ -179,13 +186,17 @@ describe('how large a queue may grow', () => {
       }),
     )
     await scene.writer().changeQueue(() => ({ state: { ...EMPTY_QUEUE, entries }, value: null }))
-    const times = Array.from({ length: 5 }, () => {
-      const startedAt = performance.now()
-      expect(Object.keys(scene.reader().readQueue().entries)).toHaveLength(10_000)
-      return performance.now() - startedAt
-    })
-    // Far above what it takes (about 50 ms), far below what a validator compiled at run time takes.
-    expect(Math.min(...times)).toBeLessThan(250)
+    const text = readFileSync(scene.path('state.json'), 'utf8')
+    const pairs = Array.from({ length: 5 }, () => [
+      durationOf(() => JSON.parse(text)),
+      durationOf(() => scene.reader().readQueue()),
+    ])
+    expect(Object.keys(scene.reader().readQueue().entries)).toHaveLength(10_000)
+    const [parsing = 0, reading = 0] = [0, 1].map((index) =>
+      Math.min(...pairs.map((pair) => pair[index] ?? Infinity)),
+    )
+    // Side by side with what any reading takes, because a busy machine slows both down.
+    expect(reading).toBeLessThan(30 * parsing)
   })
 })
 

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path'
 import { expect } from '@jest/globals'
 import type { StatusReport } from '../../daemon/app/read-status.ts'
 import type { Journal } from '../../daemon/core/journal.ts'
-import { parseRunFile } from '../../daemon/core/supervision-files.ts'
+import { parseRunFile, RUN_FILES } from '../../daemon/core/supervision-files.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
 import type { LoggedRequest } from '../../embedded-github/hub.ts'
 import { waitUntil } from './processes.ts'
@@ -247,7 +247,7 @@ export function newestRun(rig: ProgramRig): Journal {
 }
 
 function startedOf(rig: ProgramRig) {
-  const path = rig.layout.run(newestRun(rig).runId).started
+  const path = join(rig.layout.run(newestRun(rig).runId).directory, RUN_FILES.started)
   return existsSync(path) ? parseRunFile('started', readFileSync(path, 'utf8')) : null
 }
 
