@@ -1,6 +1,6 @@
 // Entry of dist/embedded-github.mjs, the embedded GitHub as a process of its own:
-// `node embedded-github.mjs --root DIR [--port 0]` prints {"url":…,"pid":…} on one line once it listens, and ends on
-// SIGTERM or when its standard input closes, so that it never outlives whoever started it.
+// `node embedded-github.mjs --root DIR [--port 0]` prints {"url":…,"pid":…} on one line once it listens, and
+// ends on SIGTERM or when its standard input closes, so that it never outlives the process that started it.
 
 import { parseArgs } from 'node:util'
 import { describeFault, fault } from '../daemon/core/fault.ts'

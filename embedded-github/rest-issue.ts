@@ -1,23 +1,16 @@
-// Issues, labels, comments and events as GitHub's REST API shows them.
+// Issues as GitHub's REST API shows them.
 
 import type { components } from '@octokit/openapi-types'
-import { associationOf } from './accounts.ts'
-import { labelsOf } from './issues.ts'
-import { findIssue, fullName, repositoryById } from './repositories.ts'
-import { nodeId, repositoryUrl, userOrGhost, userOrNull, type View } from './rest-repository.ts'
-import {
-  type Comment,
-  type Issue,
-  type IssueEvent,
-  isoSecond,
-  isoSecondOrNull,
-  type Label,
-  type Repository,
-} from './world.ts'
+import { fullName } from './find-repository.ts'
+import { labelsOf } from './labels.ts'
+import { restLabel } from './rest-label.ts'
+import { repositoryUrl } from './rest-repository.ts'
+import { nodeId, userOrNull, type View } from './rest-user.ts'
+import { associationOf } from './roles.ts'
+import type { Issue, Repository } from './state.ts'
+import { isoSecond, isoSecondOrNull } from './times.ts'
 
 type RestIssue = components['schemas']['issue']
-type RestComment = components['schemas']['issue-comment']
-type RestLabel = components['schemas']['label']
 
 export function issueUrl(view: View, repository: Repository, issue: Issue): string {
   return `${repositoryUrl(view, repository)}/issues/${issue.number}`
@@ -48,7 +41,7 @@ export function restIssue(view: View, repository: Repository, issue: Issue): Res
     title: issue.title,
     body: issue.body,
     user: userOrNull(view, issue.authorId),
-    author_association: associationOf(view.world, repository, issue.authorId),
+    author_association: associationOf(view.state, repository, issue.authorId),
     labels: labelsOf(repository, issue).map((label) => restLabel(view, repository, label)),
     assignee: null,
     assignees: [],
@@ -82,42 +75,7 @@ function pullPart(view: View, repository: Repository, issue: Issue): Partial<Res
   }
 }
 
-export function restLabel(view: View, repository: Repository, label: Label): RestLabel {
-  return {
-    id: label.id,
-    node_id: nodeId('LA', label.id),
-    url: `${repositoryUrl(view, repository)}/labels/${encodeURIComponent(label.name)}`,
-    name: label.name,
-    color: label.color,
-    default: false,
-    description: label.description === '' ? null : label.description,
-  }
-}
-
-export function restComment(
-  view: View,
-  repository: Repository,
-  issue: Issue,
-  comment: Comment,
-): RestComment {
-  const url = `${repositoryUrl(view, repository)}/issues/comments/${comment.id}`
-  return {
-    id: comment.id,
-    node_id: nodeId('IC', comment.id),
-    url,
-    html_url: `${htmlUrl(view, repository, issue)}#issuecomment-${comment.id}`,
-    issue_url: issueUrl(view, repository, issue),
-    body: comment.body,
-    user: userOrNull(view, comment.authorId),
-    author_association: associationOf(view.world, repository, comment.authorId),
-    created_at: isoSecond(comment.createdAt),
-    updated_at: isoSecond(comment.updatedAt),
-    performed_via_github_app: null,
-    reactions: noReactions(url),
-  }
-}
-
-const noReactions = (url: string) => ({
+export const noReactions = (url: string) => ({
   url: `${url}/reactions`,
   total_count: 0,
   '+1': 0,
@@ -129,82 +87,3 @@ const noReactions = (url: string) => ({
   rocket: 0,
   eyes: 0,
 })
-
-type RestEvent = components['schemas']['issue-event-for-issue']
-type TimelineEntry = components['schemas']['timeline-issue-events']
-
-/** What the list of events has: all but comments and cross-references, which only the timeline shows. */
-export function listedEvents(issue: Issue): readonly IssueEvent[] {
-  return issue.events.filter(({ kind }) => kind !== 'cross-referenced')
-}
-
-export function restEvent(view: View, repository: Repository, event: IssueEvent): RestEvent {
-  const { label, rename, stateReason, commitOid } = event
-  const api = repositoryUrl(view, repository)
-  return {
-    id: event.id,
-    node_id: nodeId('EV', event.id),
-    url: `${api}/issues/events/${event.id}`,
-    actor: userOrGhost(view, event.actorId),
-    event: event.kind,
-    commit_id: commitOid,
-    commit_url: commitOid === null ? null : `${api}/commits/${commitOid}`,
-    created_at: isoSecond(event.createdAt),
-    performed_via_github_app: null,
-    ...(label === null ? {} : { label: { ...label } }),
-    ...(rename === null ? {} : { rename: { ...rename } }),
-    ...(event.kind === 'closed' || event.kind === 'reopened' ? { state_reason: stateReason } : {}),
-  }
-}
-
-/** One entry of a timeline before it is presented. */
-type TimelineItem = Readonly<{
-  id: number
-  createdAt: number
-  comment?: Comment
-  event?: IssueEvent
-}>
-
-/** Events and comments together, oldest first. */
-export function timelineItems(issue: Issue): readonly TimelineItem[] {
-  const items = [
-    ...issue.events.map((event) => ({ id: event.id, createdAt: event.createdAt, event })),
-    ...issue.comments.map((comment) => ({ id: comment.id, createdAt: comment.createdAt, comment })),
-  ]
-  return items.sort((a, b) => a.id - b.id)
-}
-
-export function restTimelineEntry(
-  view: View,
-  repository: Repository,
-  issue: Issue,
-  { comment, event }: TimelineItem,
-): TimelineEntry | null {
-  if (comment !== undefined) {
-    const user = userOrGhost(view, comment.authorId)
-    const shown = restComment(view, repository, issue, comment)
-    const { author_association = 'NONE', performed_via_github_app: _, ...rest } = shown
-    return { ...rest, event: 'commented', actor: user, user, author_association }
-  }
-  if (event === undefined) return null
-  if (event.source === null) return restEvent(view, repository, event)
-  return restCrossReference(view, event, event.source)
-}
-
-/** GitHub gives these no id. */
-function restCrossReference(
-  view: View,
-  event: IssueEvent,
-  source: NonNullable<IssueEvent['source']>,
-): TimelineEntry | null {
-  const from = repositoryById(view.world, source.repositoryId)
-  const issue = from === null ? null : findIssue(from, source.number)
-  if (from === null || issue === null) return null
-  return {
-    event: 'cross-referenced',
-    actor: userOrGhost(view, event.actorId),
-    created_at: isoSecond(event.createdAt),
-    updated_at: isoSecond(event.createdAt),
-    source: { type: 'issue', issue: restIssue(view, from, issue) },
-  }
-}

@@ -1,108 +1,28 @@
-// Users and repositories as GitHub's REST API shows them.
+// Repositories as GitHub's REST API shows them.
 
 import { pathToFileURL } from 'node:url'
 import type { components } from '@octokit/openapi-types'
-import { accountById, hasRole, requireAccount, roleOf } from './accounts.ts'
-import { gitPathOf, type Hub } from './hub.ts'
-import { fullName, repositoryById } from './repositories.ts'
-import { type Account, isoSecond, type Repository, type Role, type World } from './world.ts'
-
-/** What presenting needs: the content, and where it is served. */
-export type View = Pick<Hub, 'world' | 'url' | 'root'>
-
-type SimpleUser = components['schemas']['simple-user']
-type PrivateUser = components['schemas']['private-user']
-
-/** An id as GitHub's GraphQL names things: opaque, stable, distinct per kind. */
-export function nodeId(kind: string, id: number): string {
-  return `${kind}_${Buffer.from(String(id)).toString('base64url')}`
-}
-
-function simpleUser(view: View, account: Account): SimpleUser {
-  const url = `${view.url}/users/${account.login}`
-  return {
-    login: account.login,
-    id: account.id,
-    node_id: nodeId('U', account.id),
-    avatar_url: `${view.url}/avatars/u/${account.id}`,
-    gravatar_id: '',
-    url,
-    html_url: `${view.url}/${account.login}`,
-    followers_url: `${url}/followers`,
-    following_url: `${url}/following{/other_user}`,
-    gists_url: `${url}/gists{/gist_id}`,
-    starred_url: `${url}/starred{/owner}{/repo}`,
-    subscriptions_url: `${url}/subscriptions`,
-    organizations_url: `${url}/orgs`,
-    repos_url: `${url}/repos`,
-    events_url: `${url}/events{/privacy}`,
-    received_events_url: `${url}/received_events`,
-    type: account.kind,
-    user_view_type: 'public',
-    site_admin: false,
-  }
-}
-
-/** null for an account that is gone. */
-export function userOrNull(view: View, accountId: number | null): SimpleUser | null {
-  const account = accountById(view.world, accountId)
-  return account === null ? null : simpleUser(view, account)
-}
-
-/** For places where GitHub always names somebody: its account `ghost` stands for those who are gone. */
-export function userOrGhost(view: View, accountId: number | null): SimpleUser {
-  return userOrNull(view, accountId) ?? simpleUser(view, GHOST)
-}
-
-const GHOST: Account = { id: 10137, login: 'ghost', kind: 'User', createdAt: 0 }
-
-/** The account's own view of itself. */
-export function privateUser(view: View, account: Account): PrivateUser {
-  const own = ownedBy(view.world, account)
-  const privateCount = own.filter(({ isPrivate }) => isPrivate).length
-  return {
-    ...simpleUser(view, account),
-    user_view_type: 'private',
-    name: account.login,
-    company: null,
-    blog: '',
-    location: null,
-    email: null,
-    hireable: null,
-    bio: null,
-    twitter_username: null,
-    public_repos: own.length - privateCount,
-    public_gists: 0,
-    followers: 0,
-    following: 0,
-    created_at: isoSecond(account.createdAt),
-    updated_at: isoSecond(account.createdAt),
-    private_gists: 0,
-    total_private_repos: privateCount,
-    owned_private_repos: privateCount,
-    disk_usage: 0,
-    collaborators: 0,
-    two_factor_authentication: true,
-  }
-}
-
-const ownedBy = (world: World, account: Account) =>
-  world.repositories.filter(({ owner }) => owner.toLowerCase() === account.login.toLowerCase())
+import { requireAccount } from './accounts.ts'
+import { fullName, repositoryById } from './find-repository.ts'
+import { nodeId, simpleUser, type View } from './rest-user.ts'
+import { hasRole, roleOf } from './roles.ts'
+import { gitPathOf } from './server-context.ts'
+import type { Repository, Role } from './state.ts'
+import { isoSecond } from './times.ts'
 
 type RestRepository = components['schemas']['repository']
 type FullRepository = components['schemas']['full-repository']
-type Permission = components['schemas']['repository-collaborator-permission']
 
 /** `${url}/repos/owner/name`. */
 export function repositoryUrl(view: View, repository: Repository): string {
   return `${view.url}/repos/${fullName(repository)}`
 }
 
-/** @param viewerId whose permissions it shows; null = nobody's */
+/** @param viewerId the account whose permissions it shows; null = an anonymous request, which shows none */
 export function restRepository(view: View, repository: Repository, viewerId: number | null) {
-  const owner = requireAccount(view.world, repository.owner)
+  const owner = requireAccount(view.state, repository.owner)
   const openIssues = repository.issues.filter(({ state }) => state === 'open').length
-  const role = roleOf(view.world, repository, viewerId)
+  const role = roleOf(view.state, repository, viewerId)
   return {
     id: repository.id,
     node_id: nodeId('R', repository.id),
@@ -148,7 +68,7 @@ export function restFullRepository(
   repository: Repository,
   viewerId: number | null,
 ): FullRepository {
-  const parent = repository.forkOf === null ? null : repositoryById(view.world, repository.forkOf)
+  const parent = repository.forkOf === null ? null : repositoryById(view.state, repository.forkOf)
   const origin = parent === null ? null : restRepository(view, parent, viewerId)
   return {
     ...restRepository(view, repository, viewerId),
@@ -158,29 +78,13 @@ export function restFullRepository(
   }
 }
 
-const permissions = (role: Role) => ({
+export const permissions = (role: Role) => ({
   admin: hasRole(role, 'admin'),
   maintain: hasRole(role, 'maintain'),
   push: hasRole(role, 'write'),
   triage: hasRole(role, 'triage'),
   pull: hasRole(role, 'read'),
 })
-
-/** The older, coarser names that GitHub gives roles beside their own. */
-const PERMISSION_OF = {
-  none: 'none',
-  read: 'read',
-  triage: 'read',
-  write: 'write',
-  maintain: 'write',
-  admin: 'admin',
-} as const satisfies Record<Role, string>
-
-export function restPermission(view: View, repository: Repository, account: Account): Permission {
-  const role = roleOf(view.world, repository, account.id)
-  const user = { ...simpleUser(view, account), role_name: role, permissions: permissions(role) }
-  return { permission: PERMISSION_OF[role], role_name: role, user }
-}
 
 /** Addresses of a repository's parts. Only those in ROUTES answer; the rest are there as GitHub has them. */
 function addresses(view: View, repository: Repository) {

@@ -1,48 +1,41 @@
 // Every endpoint there is. Templates are those of GitHub's published description, so that each answer can
 // be checked against it. What is not here answers 404, as GitHub does.
 
-import type { Needs } from './accounts.ts'
-import type { Endpoint, IssueEndpoint, PullEndpoint, RepositoryEndpoint } from './hub.ts'
+import type { Needs } from './access.ts'
+import { getRateLimit, getUser, listOwnRepositories } from './account-endpoints.ts'
 import {
   createComment,
-  createIssue,
   getComment,
-  getIssue,
   listComments,
-  listEvents,
-  listIssues,
-  listTimeline,
   removeComment,
   updateComment,
-  updateIssue,
-} from './issue-endpoints.ts'
+} from './comment-endpoints.ts'
+import type { Endpoint, IssueEndpoint, PullEndpoint, RepositoryEndpoint } from './endpoint.ts'
+import { listEvents, listTimeline } from './event-endpoints.ts'
+import { createIssue, getIssue, listIssues, updateIssue } from './issue-endpoints.ts'
 import {
   addIssueLabels,
   createLabel,
-  createPull,
-  getBranch,
   getLabel,
-  getPermission,
-  getPull,
-  getRateLimit,
-  getRef,
-  getRepository,
-  getUser,
-  listCommits,
-  listFiles,
   listIssueLabels,
   listLabels,
-  listOwnRepositories,
+  removeIssueLabel,
+} from './label-endpoints.ts'
+import {
+  createPull,
+  getPull,
+  listCommits,
+  listFiles,
   listPulls,
   refuseMerge,
-  removeIssueLabel,
   updatePull,
-} from './repository-endpoints.ts'
+} from './pull-endpoints.ts'
+import { getBranch, getPermission, getRef, getRepository } from './repository-endpoints.ts'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 
-/** What an endpoint is about decides what is looked up, and refused, before it is called. */
-type Route = Readonly<{ method: Method; template: string }> &
+/** What an endpoint is about decides what is found, and refused, before it is called. */
+export type Route = Readonly<{ method: Method; template: string }> &
   (
     | Readonly<{ about: 'service'; handle: Endpoint }>
     | Readonly<{ about: 'repository'; needs: Needs; handle: RepositoryEndpoint }>
@@ -51,8 +44,11 @@ type Route = Readonly<{ method: Method; template: string }> &
   )
 
 const REPO = '/repos/{owner}/{repo}'
+
 const ISSUE = `${REPO}/issues/{issue_number}`
+
 const COMMENT = `${REPO}/issues/comments/{comment_id}`
+
 const PULL = `${REPO}/pulls/{pull_number}`
 
 const needs = (scope: Needs['scope'], level: Needs['level'], role: Needs['role']): Needs => ({
@@ -60,11 +56,17 @@ const needs = (scope: Needs['scope'], level: Needs['level'], role: Needs['role']
   level,
   role,
 })
+
 const metadata = needs('metadata', 'read', 'read')
+
 const contents = needs('contents', 'read', 'read')
+
 const issues = needs('issues', 'read', 'read')
+
 const pulls = needs('pull_requests', 'read', 'read')
+
 const speak = needs('issues', 'write', 'read')
+
 const triage = needs('issues', 'write', 'triage')
 
 // biome-ignore format: one endpoint per line
@@ -109,57 +111,4 @@ export const ROUTES: readonly Route[] = [
 /** How a route is named in fault rules and in the request log. */
 export function routeName(route: Route): string {
   return `${route.method} ${route.template}`
-}
-
-/** A request's endpoint, and the decoded values of its template. */
-export type Match = Readonly<{ route: Route; params: Readonly<Record<string, string>> }>
-
-/** Parameters that may hold slashes, as branch names do; they come last in their template. */
-const GREEDY = ['{branch}', '{ref}']
-
-/**
- * The endpoint of a request, or null. HEAD is GET without a body. Fixed words win over parameters because
- * they come first in ROUTES.
- * @param path as it was sent: decoded only after it was split, so that `%2F` stays within a segment
- */
-export function matchRoute(method: string, path: string): Match | null {
-  const segments = path.split('/')
-  const wanted = method === 'HEAD' ? 'GET' : method
-  for (const route of ROUTES) {
-    const params = route.method === wanted ? matchTemplate(route.template, segments) : null
-    if (params !== null) return { route, params }
-  }
-  return null
-}
-
-function matchTemplate(
-  template: string,
-  segments: readonly string[],
-): Readonly<Record<string, string>> | null {
-  const names = template.split('/')
-  const last = names.at(-1) ?? ''
-  const isGreedy = GREEDY.includes(last) && segments.length > names.length
-  const given = isGreedy
-    ? [...segments.slice(0, names.length - 1), segments.slice(names.length - 1).join('/')]
-    : segments
-  if (given.length !== names.length) return null
-  const params: Record<string, string> = {}
-  for (const [index, name] of names.entries()) {
-    const value = decode(given[index] ?? '')
-    if (value === null) return null
-    if (!name.startsWith('{')) {
-      if (name !== value) return null
-    } else if (value === '') return null
-    else params[name.slice(1, -1)] = value
-  }
-  return params
-}
-
-/** null for a malformed percent sequence. */
-function decode(segment: string): string | null {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return null
-  }
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { LIMITS } from '../../daemon/core/limits.ts'
-import type { FaultRule } from '../../embedded-github/hub.ts'
+import type { FaultRule } from '../../embedded-github/test-faults.ts'
 import {
   goOn,
   type InProcessRig,

@@ -3,9 +3,9 @@ import { request as httpRequest } from 'node:http'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { Ajv } from 'ajv'
-import { fieldsOf } from '../../embedded-github/api-messages.ts'
-import type { FaultAction, FaultRule } from '../../embedded-github/hub.ts'
+import { fieldsOf } from '../../embedded-github/request-fields.ts'
 import { ROUTES, routeName } from '../../embedded-github/routes.ts'
+import type { FaultAction, FaultRule } from '../../embedded-github/test-faults.ts'
 import { startTestGitHub, type TestGitHub } from '../support/github-rig.ts'
 
 describe('the embedded GitHub beside the published description', () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { components } from '@octokit/openapi-types'
-import { closedIssues, mentionedIssues } from '../../embedded-github/repositories.ts'
+import { closedIssues, mentionedIssues } from '../../embedded-github/issue-references.ts'
 import { startTestGitHub, type TestGitHub } from '../support/github-rig.ts'
 
 const repo = 'octo/app'

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { build } from 'esbuild'
-import { fieldsOf } from '../../embedded-github/api-messages.ts'
 import { connectControl } from '../../embedded-github/control-client.ts'
+import { fieldsOf } from '../../embedded-github/request-fields.ts'
 import { startTestGitHub, type TestAnswer, type TestGitHub } from '../support/github-rig.ts'
 
 describe('the server', () => {

@@ -15,7 +15,7 @@ import type { StatusReport } from '../../daemon/app/read-status.ts'
 import type { Journal } from '../../daemon/core/journal.ts'
 import { parseRunFile, RUN_FILES } from '../../daemon/core/supervision-files.ts'
 import { identifyProcess } from '../../daemon/sys/process-identity.ts'
-import type { LoggedRequest } from '../../embedded-github/hub.ts'
+import type { LoggedRequest } from '../../embedded-github/test-request-log.ts'
 import { waitUntil } from './processes.ts'
 import { BOT, bridge, type Finished, killQuietly, LABELS, type ProgramRig } from './program-rig.ts'
 

@@ -1,16 +1,11 @@
-// The content of the embedded GitHub: everything but git objects. Plain JSON data, written to
-// `github.json` as it stands. It is changed in place, and only by the verbs in accounts.ts,
-// repositories.ts, issues.ts and pulls.ts, one request at a time; whatever presents it only reads. Times are
-// milliseconds since the epoch.
+// What the embedded GitHub holds: everything but git objects. Plain JSON data, written to `github.json` as it
+// stands. It is changed in place, one request at a time, and only by the verbs of accounts, repositories, issues
+// and pull requests; everything that presents it only reads. Times are milliseconds since the epoch.
 
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fault } from '../daemon/core/fault.ts'
+export const STATE_FORMAT = 1
 
-const WORLD_FORMAT = 1
-
-export type World = {
-  readonly format: typeof WORLD_FORMAT
+export type GitHubState = {
+  readonly format: typeof STATE_FORMAT
   /** Of accounts and repositories; small, as GitHub's are. */
   nextSmallId: number
   /** Of issues, labels, comments and events: beyond 32 bits, as GitHub's are, and ever increasing. */
@@ -26,21 +21,29 @@ export type Account = {
   readonly kind: AccountKind
   readonly createdAt: number
 }
+
 export type AccountKind = 'User' | 'Bot' | 'Organization'
 
-/** The token itself is not kept: only its SHA-256, in hexadecimal. */
+/** The token itself is not stored: only its SHA-256, in hexadecimal. */
 export type Token = {
   readonly hash: string
   readonly accountId: number
   readonly permissions: TokenPermissions
 }
-/** What a fine-grained personal access token may do (GitHub docs, "Permissions required for fine-grained personal access tokens"). */
+
+/**
+ * What a fine-grained personal access token may do (GitHub docs, "Permissions required for fine-grained personal
+ * access tokens").
+ */
 export type TokenPermissions = Readonly<Record<TokenScope, TokenLevel>>
+
 export type TokenScope = 'metadata' | 'contents' | 'issues' | 'pull_requests'
+
 export type TokenLevel = 'none' | 'read' | 'write'
 
 /** Roles of a collaborator, in rising order. */
 export const ROLES = ['none', 'read', 'triage', 'write', 'maintain', 'admin'] as const
+
 export type Role = (typeof ROLES)[number]
 
 export type Repository = {
@@ -65,6 +68,7 @@ export type Repository = {
   readonly createdAt: number
   updatedAt: number
 }
+
 type Collaborator = { readonly accountId: number; role: Role }
 
 export type Label = {
@@ -97,7 +101,9 @@ export type Issue = {
   /** Fields laid over its JSON as they are, for answers GitHub should not give. */
   overlay: Readonly<Record<string, unknown>> | null
 }
+
 export type StateReason = 'completed' | 'not_planned' | 'duplicate' | 'reopened'
+
 type Departure =
   | Readonly<{ kind: 'deleted' }>
   | Readonly<{ kind: 'transferred'; repositoryId: number; number: number }>
@@ -142,6 +148,7 @@ export type IssueEvent = {
   /** Of a cross-reference: where it was written. */
   readonly source: Readonly<{ repositoryId: number; number: number }> | null
 }
+
 export type EventKind =
   | 'labeled'
   | 'unlabeled'
@@ -157,9 +164,9 @@ export type EventKind =
 /** Who does something, and when. */
 export type By = Readonly<{ actorId: number | null; now: number }>
 
-function emptyWorld(): World {
+export function emptyState(): GitHubState {
   return {
-    format: WORLD_FORMAT,
+    format: STATE_FORMAT,
     nextSmallId: 1001,
     nextId: 3_000_000_001,
     accounts: [],
@@ -167,81 +174,3 @@ function emptyWorld(): World {
     repositories: [],
   }
 }
-
-/** An id nobody had before, larger than all before it. */
-export function takeId(world: World): number {
-  const id = world.nextId
-  world.nextId += 1
-  return id
-}
-
-export function takeSmallId(world: World): number {
-  const id = world.nextSmallId
-  world.nextSmallId += 1
-  return id
-}
-
-// GitHub's times have no fractions of a second: what happened within one second cannot be told apart.
-
-/** `2024-05-06T07:08:09Z`. @param ms milliseconds since the epoch */
-export function isoSecond(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
-}
-
-export function isoSecondOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoSecond(ms)
-}
-
-/** Whole seconds since the epoch. */
-export function seconds(ms: number): number {
-  return Math.floor(ms / 1000)
-}
-
-/** Of a `since` parameter: whole seconds, or null when it is no time. */
-export function parseSince(text: string): number | null {
-  const ms = Date.parse(text)
-  return Number.isNaN(ms) ? null : seconds(ms)
-}
-
-const MAX_BYTES = 256 * 1024 * 1024
-
-/**
- * What an earlier server left in `<root>/github.json`, or an empty world.
- * Faults: demo/refused when the file is not one of ours.
- */
-export function loadWorld(root: string): World {
-  const path = fileOf(root)
-  if (!existsSync(path)) return emptyWorld()
-  if (statSync(path).size > MAX_BYTES) throw unusable(path, 'it is too large')
-  const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
-  if (!isWorld(found)) throw unusable(path, 'it has another format')
-  return found
-}
-
-/**
- * Replaces the file in one step, so that a server killed at any moment leaves the old or the new
- * world. Not synced to disk: it has to outlive its process, not the machine.
- */
-export function saveWorld(root: string, world: World): void {
-  mkdirSync(root, { recursive: true })
-  const path = fileOf(root)
-  const temporary = `${path}.tmp`
-  writeFileSync(temporary, `${JSON.stringify(world)}\n`, { mode: 0o600 })
-  renameSync(temporary, path)
-}
-
-const fileOf = (root: string): string => join(root, 'github.json')
-
-/** The file is our own and private to its owner, so its format number vouches for the rest. */
-function isWorld(value: unknown): value is World {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'format' in value &&
-    value.format === WORLD_FORMAT &&
-    'repositories' in value
-  )
-}
-
-const unusable = (path: string, reason: string) =>
-  fault('demo/refused', { reason: `${path} cannot be used: ${reason}` })
