@@ -7,18 +7,18 @@ import {
 } from '../core/journal.ts'
 import { type PlannedKill, POINTS, type Point, type ProcessName, VICTIMS } from './crash-plan.ts'
 
-/** What a runner does at a stage. */
+/** What a runner does at a stage, for people. */
 const DOING = {
   starting: 'started',
   owned: 'made the tree',
   launching: 'watched over the worker',
   finished: 'checked the change',
   publishing: 'published',
-  ended: 'told the queue',
-  settled: 'left',
+  ended: 'updated the queue',
+  settled: 'exited',
 } as const satisfies Record<RunStage, string>
 
-/** The same while it publishes, by what it does next. */
+/** What a publishing runner does, by its next action. */
 const PUBLISHING = {
   committed: 'made the commit',
   pushed: 'pushed the branch',
@@ -28,42 +28,42 @@ const PUBLISHING = {
   closed: 'closed the issue',
 } as const satisfies Record<PublishStage, string>
 
-/** Whether a run has come to where a blow is meant to fall, and is not over. */
+/** Whether a run has reached the point of a kill and is not over. */
 export function isInReach(journal: Journal | null, { after }: PlannedKill): boolean {
   if (after === null) return true
   const point = pointOf(journal)
   return point !== null && POINTS.indexOf(point) >= POINTS.indexOf(after)
 }
 
-/** Waits this long are watched once. */
+/** A run that waits longer than this is not killed again. */
 const LONG_WAIT_MS = 10_000
 
-/** Whether a blow can fall no more, or should not: its worker has been kept to the end, or the run waits. */
+/** Whether a kill is dropped: its supervisor has already ended, or the run waits for a long time. */
 export function isMissed(journal: Journal | null, { victim }: PlannedKill, now: number): boolean {
   const wait = journal?.notBefore ?? null
   if (wait !== null && Date.parse(wait) - now > LONG_WAIT_MS) return true
   const point = pointOf(journal)
-  const isRetained = point !== null && POINTS.indexOf(point) > POINTS.indexOf('launching')
-  return isRetained && VICTIMS[victim].processes[0] === 'supervisor'
+  const isWorkerOver = point !== null && POINTS.indexOf(point) > POINTS.indexOf('launching')
+  return isWorkerOver && VICTIMS[victim].processes[0] === 'supervisor'
 }
 
-/** Names a run and how far it has come; the same as long as it comes no further. */
+/** Names a run and its point; the same text as long as the run comes no further. */
 export function locationOf(journal: Journal | null): string {
   return `${journal?.runId} ${pointOf(journal)}`
 }
 
 function pointOf(journal: Journal | null): Point | null {
   if (journal === null || journal.stage === 'settled') return null
-  const done = PUBLISH_STAGES.filter((stage) => journal.markers[stage] !== undefined).at(-1)
+  const done = PUBLISH_STAGES.filter((action) => journal.markers[action] !== undefined).at(-1)
   return journal.stage === 'publishing' && done !== undefined ? done : journal.stage
 }
 
-/** What a process does at this place of a run, for people. */
+/** What a process does at this point of a run, for people. */
 export function activityOf(process: ProcessName, journal: Journal | null): string {
-  if (process === 'tick') return journal === null ? 'looked for work' : 'looked after the run'
-  if (process === 'supervisor' || journal === null) return 'kept the worker'
-  const stages = journal.publication === null ? [] : PUBLISH_PLANS[journal.publication.plan]
-  const next = stages.find((stage) => journal.markers[stage] === undefined)
+  if (process === 'tick') return journal === null ? 'polled for work' : 'recovered the run'
+  if (process === 'supervisor' || journal === null) return 'supervised the worker'
+  const actions = journal.publication === null ? [] : PUBLISH_PLANS[journal.publication.plan]
+  const next = actions.find((action) => journal.markers[action] === undefined)
   return journal.stage === 'publishing' && next !== undefined
     ? PUBLISHING[next]
     : DOING[journal.stage]

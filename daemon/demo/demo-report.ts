@@ -4,9 +4,9 @@ export type DemoOptions = Readonly<{
   investigate: boolean
   dryRun: boolean
   fail: boolean
-  /** What the random kills of the daemon's processes follow from; null = it is left alone. */
+  /** Seed of the planned kills; null = no process is killed. */
   crashSeed: number | null
-  /** Folder to keep everything in, or null. */
+  /** Folder in which everything is kept; null = a temporary one. */
   keep: string | null
 }>
 
@@ -15,10 +15,8 @@ export type DemoReport = Readonly<{
   pull: number | null
   issueState: string
   comments: number
-  /** Of the project's test on what was published; null when nothing was. */
+  /** Whether the project's tests pass on the published change; null = nothing was published. */
   testPasses: boolean | null
   keptIn: string | null
 }> &
   Partial<CrashReport>
-
-export type Print = (line: string) => void

@@ -3,15 +3,16 @@ import type { Build } from '../app/build.ts'
 import { DEMO, type DemoStory } from './demo-story.ts'
 
 /**
- * A write whose effect is unknown is repeated once its time is over and GitHub has had time to show it. The
- * embedded GitHub shows everything at once, and nobody wants to watch minutes pass.
+ * Short settle windows: a write whose effect is unknown is repeated only after GitHub has had time to show it,
+ * and the embedded GitHub shows everything at once.
  */
 const SHORT_WAITS = { publish_settle_seconds: 1, git_timeout_seconds: 10 }
 
-/** So that there is something to kill at work: on a fast machine all is over within a moment. */
+/** How long the worker takes in a demo with crashes; without this it may be over before it can be killed. */
 const THINKING_SECONDS = '3'
 
-export function worldOf(
+/** The environment of the program under demonstration: its token, its configuration, and a demo worker on PATH. */
+export function environmentOf(
   root: string,
   build: Build,
   token: string,
@@ -30,7 +31,7 @@ export function worldOf(
   }
 }
 
-/** JSON is YAML, so no text needs quoting of our own. */
+/** The configuration file. It is written as JSON, which is YAML as well. */
 export function configuration(
   root: string,
   build: Build,

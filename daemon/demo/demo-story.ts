@@ -11,7 +11,7 @@ export type DemoStory = Readonly<{
   kind: 'code' | 'investigation'
   mode: 'fix' | 'fail' | 'investigate'
   dryRun: boolean
-  /** Whether the daemon is killed at work, and so has to wait for writes whose effect is unknown. */
+  /** Whether the daemon is killed at work, so that it has to wait for writes whose effect is unknown. */
   crash: boolean
 }>
 

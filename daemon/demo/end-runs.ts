@@ -3,6 +3,7 @@ import { layoutOf } from '../state/layout.ts'
 import { readStarted } from '../supervision/control-run.ts'
 import { killOwned } from '../sys/owner-mark.ts'
 
+/** Kills the runner, the supervisor and the worker of every run. */
 export function endRuns(stateDir: string): void {
   const journals = openJournals(stateDir)
   for (const runId of journals.list()) {

@@ -1,8 +1,9 @@
 import { fault } from '../core/fault.ts'
+import type { DemoParts } from './demo-parts.ts'
 import { DEMO, type DemoStory } from './demo-story.ts'
-import type { DemoStage } from './scene.ts'
+import type { DemoScene } from './scene.ts'
 
-/** Everything that is on the embedded GitHub because of the daemon. */
+/** What the daemon has made on the embedded GitHub. */
 export type GitHubCounts = Readonly<{
   branches: number
   pullRequests: number
@@ -11,23 +12,22 @@ export type GitHubCounts = Readonly<{
   closes: number
 }>
 
-/** What each kind of ticket has to leave there, whatever was killed (design §1.7). */
+/** What each kind of ticket has to leave there, whichever processes were killed (I6). */
 const EXACTLY_ONCE = {
   code: { branches: 1, pullRequests: 1, comments: 1, labelChanges: 1, closes: 1 },
   investigation: { branches: 0, pullRequests: 0, comments: 1, labelChanges: 1, closes: 1 },
 } as const satisfies Record<DemoStory['kind'], GitHubCounts>
 
-/** Faults: demo/failed when GitHub does not hold exactly what one undisturbed run leaves there. */
+/** The counts on GitHub. Faults: demo/failed when they differ from those of one undisturbed run. */
 export async function requireExactlyOnce(
-  stage: DemoStage,
-  { kind }: DemoStory,
+  { scene, story }: DemoParts,
   seed: number,
 ): Promise<GitHubCounts> {
-  const counts = await countOnGitHub(stage)
-  const [found, wanted] = [describeCounts(counts), describeCounts(EXACTLY_ONCE[kind])]
-  if (found === wanted) return counts
-  const reason = `GitHub has ${found} instead of ${wanted} (seed ${seed})`
-  throw fault('demo/failed', { reason, path: stage.root })
+  const counts = await countOnGitHub(scene)
+  const [found, expected] = [describeCounts(counts), describeCounts(EXACTLY_ONCE[story.kind])]
+  if (found === expected) return counts
+  const reason = `GitHub has ${found} instead of ${expected} (seed ${seed})`
+  throw fault('demo/failed', { reason, path: scene.root })
 }
 
 /** `1 branch, 1 pull request, 1 comment, 1 label change, 1 close` */
@@ -43,7 +43,7 @@ export function describeCounts(counts: GitHubCounts): string {
   ].join(', ')
 }
 
-async function countOnGitHub({ control, issue: number }: DemoStage): Promise<GitHubCounts> {
+async function countOnGitHub({ control, issue: number }: DemoScene): Promise<GitHubCounts> {
   const { branches, defaultBranch } = await control('readRepository', { repo: DEMO.repository })
   const all = await control('listIssues', { repo: DEMO.repository })
   const events = all.find((each) => each.number === number)?.events ?? []

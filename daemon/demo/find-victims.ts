@@ -12,7 +12,7 @@ import { killIdentity, killSession } from '../sys/terminate.ts'
 import type { ProcessName } from './crash-plan.ts'
 import type { Ticks } from './demo-ticks.ts'
 
-/** Where the processes of a run are found; null = there is none. */
+/** Finds the daemon's processes that are at work for a run; null = there is none of that kind. */
 export function finders(
   stateDir: string,
   ticks: Ticks,
@@ -23,7 +23,8 @@ export function finders(
     runner: (journal) => {
       if (journal === null) return null
       if (journal.runner !== null && isAlive(journal.runner)) return journal.runner
-      // One that has just taken over is known by the claim it holds; so is the tick that hands it over.
+      // A runner that has just adopted the run is known only by the claim it holds. So is the tick that hands
+      // the claim over, which is left out here.
       const holders = processesHolding(layout.claim(journal.key))
       return holders.find(({ pid }) => pid !== ticks.current()?.pid) ?? null
     },
@@ -37,11 +38,12 @@ export function finders(
   }
 }
 
+/** True = the process was killed by this call. */
 export function killOne(target: ProcessIdentity): boolean {
   return killIdentity(target, 'SIGKILL')
 }
 
-/** Programs a runner starts lead sessions of their own, so they would go on; here they end with it. */
+/** Kills a runner together with the programs it started, which lead sessions of their own. */
 export function killWithChildren(runner: ProcessIdentity): boolean {
   const children = childrenOf(runner.pid).flatMap((pid) => identifyProcess(pid) ?? [])
   const isHit = killSession(runner) > 0

@@ -7,73 +7,78 @@ import { type PlannedKill, type ProcessName, VICTIMS } from './crash-plan.ts'
 import { activityOf, isInReach, isMissed, locationOf } from './crash-position.ts'
 import type { Ticks } from './demo-ticks.ts'
 import { finders, killOne, killWithChildren } from './find-victims.ts'
-import type { DemoStage } from './scene.ts'
+import type { DemoScene } from './scene.ts'
 
-// `demo --crash`: the planned blows fall on the real processes while they do the demo's job.
+/** A process that was killed. */
 export type Kill = Readonly<{
   process: ProcessName
   pid: number
-  /** How far the run had come, as its journal says; null = there was no run yet. */
+  /** The stage of the run, by its journal; null = there was no run yet. */
   stage: RunStage | null
-  /** What the process did just then, for people. */
+  /** What the process did at that moment, for people. */
   during: string
 }>
 
-export type Scene = Readonly<{ entry: QueueEntry | null; journal: Journal | null }>
+/** How far the demo's only issue has come. */
+export type Progress = Readonly<{ entry: QueueEntry | null; journal: Journal | null }>
 
-type Attacker = Readonly<{ look: () => Scene; strike: (scene: Scene) => readonly Kill[] }>
+type Killer = Readonly<{
+  readProgress: () => Progress
+  /** Performs the next planned kill when its point in the run is reached and its delay is over. */
+  killNext: (progress: Progress) => readonly Kill[]
+}>
 
-/** One blow after the other, each as soon as its place in the run is reached and its delay is over. */
-export function openAttacker(
-  stage: DemoStage,
+/** Performs the planned kills one after another, on the processes that do the demo's work. */
+export function openKiller(
+  { stateDir }: DemoScene,
   plan: readonly PlannedKill[],
   ticks: Ticks,
-): Attacker {
-  const journals = openJournals(stage.stateDir)
-  const store = openJsonStore({ clock: systemClock }, stage.stateDir)
-  const find = finders(stage.stateDir, ticks)
-  const left = [...plan]
+): Killer {
+  const journals = openJournals(stateDir)
+  const store = openJsonStore({ clock: systemClock }, stateDir)
+  const find = finders(stateDir, ticks)
+  const remaining = [...plan]
   let lastLocation = ''
   let firesAt: number | null = null
   return {
-    look: () => {
+    readProgress: () => {
       const runId = journals.list().at(-1)
       const [entry = null] = Object.values(store.readQueue().entries)
       return { entry, journal: runId === undefined ? null : journals.read(runId) }
     },
-    strike: ({ journal }) => {
-      const [blow] = left
-      if (blow === undefined) return []
-      const { processes, takesChildren } = VICTIMS[blow.victim]
+    killNext: ({ journal }) => {
+      const [planned] = remaining
+      if (planned === undefined) return []
+      const { processes, takesChildren } = VICTIMS[planned.victim]
       const [first] = processes
-      if (isMissed(journal, blow, systemClock.now())) {
-        left.shift()
+      if (isMissed(journal, planned, systemClock.now())) {
+        remaining.shift()
         firesAt = null
         return []
       }
-      // Only a run that has come further is struck again: being taken over for ever is another story.
-      const isNew = blow.after === null || locationOf(journal) !== lastLocation
+      // A run is hit again only after it has come further; else it would be adopted again and again.
+      const isNew = planned.after === null || locationOf(journal) !== lastLocation
       if (firesAt === null) {
-        const isReady = isNew && isInReach(journal, blow) && find[first](journal) !== null
-        if (isReady) firesAt = systemClock.now() + blow.delayMs
+        const isReady = isNew && isInReach(journal, planned) && find[first](journal) !== null
+        if (isReady) firesAt = systemClock.now() + planned.delayMs
         return []
       }
       if (systemClock.now() < firesAt) return []
       firesAt = null
-      if (!isInReach(journal, blow)) return []
+      if (!isInReach(journal, planned)) return []
       const hit = processes.flatMap((name) => {
         const target = find[name](journal)
         const kill = takesChildren && name === 'runner' ? killWithChildren : killOne
         return target !== null && kill(target) ? [{ process: name, pid: target.pid }] : []
       })
-      // Read once more: the dead write nothing now, so this is where they were struck.
-      const struck = journal === null ? null : journals.read(journal.runId)
-      if (hit.length > 0) left.shift()
-      if (hit.length > 0 && blow.after !== null) lastLocation = locationOf(struck)
+      // Read again: dead processes write nothing more, so this is the point at which they were killed.
+      const last = journal === null ? null : journals.read(journal.runId)
+      if (hit.length > 0) remaining.shift()
+      if (hit.length > 0 && planned.after !== null) lastLocation = locationOf(last)
       return hit.map((each) => ({
         ...each,
-        stage: struck?.stage ?? null,
-        during: activityOf(each.process, struck),
+        stage: last?.stage ?? null,
+        during: activityOf(each.process, last),
       }))
     },
   }

@@ -4,45 +4,46 @@ import { fault, isFault } from '../core/fault.ts'
 import { environment as readEnvironment } from '../sys/environment.ts'
 import { removePath } from '../sys/files.ts'
 import { leaveOnSignal } from '../sys/leaving.ts'
-import type { DemoOptions, DemoReport, Print } from './demo-report.ts'
+import type { DemoParts } from './demo-parts.ts'
+import type { DemoOptions, DemoReport } from './demo-report.ts'
 import { DEMO, type DemoStory } from './demo-story.ts'
 import { describeCounts, requireExactlyOnce } from './exactly-once.ts'
-import { type Kill } from './kill-processes.ts'
+import type { Kill } from './kill-processes.ts'
 import { crashUntilEnd, runProgram, runUntilEnd } from './run-until-end.ts'
-import { type DemoStage, setDemoStage } from './scene.ts'
+import { setDemoScene } from './scene.ts'
 import { showOutcome } from './show-outcome.ts'
 import { showTests } from './show-tests.ts'
 
-/** How long a demo that is interrupted has for ending what it started. */
+/** How long an interrupted demo has for ending what it started. */
 const CLEAN_UP_MS = 10_000
 
 /**
- * The whole job, for real, on this machine alone (README). Tells each step as it happens.
- * Faults: demo/refused, demo/failed.
+ * `caduceus demo`: the whole job, with real processes, on this machine alone. Prints each step as it happens.
+ * Faults: demo/refused, demo/failed; after the latter everything is kept for inspection.
  */
 export async function runDemo(
   build: Build,
   options: DemoOptions,
-  tell: Print,
+  print: (line: string) => void,
 ): Promise<DemoReport> {
   const story = storyOf(options)
-  const environment = readEnvironment()
-  tell(paint.title('A repository with a failing test, a labelled issue, and an embedded GitHub'))
-  const stage = await setDemoStage(build, options.keep, story, environment)
-  let keeps = options.keep !== null
+  print(paint.title('A repository with a failing test, a labelled issue, and an embedded GitHub'))
+  const scene = await setDemoScene(build, options.keep, story, readEnvironment())
+  let isRetained = options.keep !== null
   const leaving = leaveOnSignal(CLEAN_UP_MS)
+  const demo: DemoParts = { build, story, scene, print, signal: leaving.signal }
   try {
-    return await play(build, stage, story, options, tell, leaving.signal)
+    const report = await play(demo, options.crashSeed)
+    return { ...report, keptIn: options.keep === null ? null : scene.root }
   } catch (thrown) {
-    // The fault says where everything is kept.
-    if (isFault(thrown) && thrown.code === 'demo/failed') keeps = true
+    if (isFault(thrown) && thrown.code === 'demo/failed') isRetained = true
     throw thrown
   } finally {
-    if (leaving.signal.aborted) stage.endRuns()
+    if (leaving.signal.aborted) scene.endRuns()
     leaving.stop()
-    stage.close()
-    if (keeps) tell(`Everything is kept in ${stage.root}`)
-    else await removePath(stage.root)
+    scene.close()
+    if (isRetained) print(`Everything is kept in ${scene.root}`)
+    else await removePath(scene.root)
   }
 }
 
@@ -56,38 +57,41 @@ function storyOf({ investigate, dryRun, fail, crashSeed }: DemoOptions): DemoSto
 }
 
 async function play(
-  build: Build,
-  stage: DemoStage,
-  story: DemoStory,
-  options: DemoOptions,
-  tell: Print,
-  signal: AbortSignal,
-): Promise<DemoReport> {
-  const { control, issue, clone } = stage
+  demo: DemoParts,
+  crashSeed: number | null,
+): Promise<Omit<DemoReport, 'keptIn'>> {
+  const { scene, print } = demo
+  const { control, issue, clone } = scene
   const opened = await control('readIssue', { repo: DEMO.repository, number: issue })
-  tell(`  ${DEMO.repository}#${issue}: ${opened.title}  [${opened.labels.join(', ')}]`)
-  await showTests(stage, clone, tell)
+  print(`  ${DEMO.repository}#${issue}: ${opened.title}  [${opened.labels.join(', ')}]`)
+  await showTests(demo, clone)
 
-  tell(paint.title('The program runs: caduceus run --now --wait'))
+  print(paint.title('The program runs: caduceus run --now --wait'))
   const kills: Kill[] = []
   const phase =
-    options.crashSeed === null
-      ? await runUntilEnd(build, stage, tell, signal)
-      : await crashUntilEnd(build, stage, options.crashSeed, kills, tell, signal)
+    crashSeed === null
+      ? await runUntilEnd(demo)
+      : await crashUntilEnd(demo, crashSeed, (kill) => kills.push(kill))
 
-  const outcome = await showOutcome(stage, story, phase, options, tell)
-  tell(paint.title('Once more: caduceus run --now --wait'))
-  const before = await control('listIssues', { repo: DEMO.repository })
-  await runProgram(build, stage, () => undefined, signal)
-  const after = await control('listIssues', { repo: DEMO.repository })
+  const outcome = await showOutcome(demo, phase)
+  await requireNothingMore(demo, outcome.comments)
+  if (crashSeed === null) return outcome
+  const counts = await requireExactlyOnce(demo, crashSeed)
+  print(paint.title(`After ${kills.length} kills GitHub has, exactly once`))
+  print(`  ${describeCounts(counts)}`)
+  return { ...outcome, seed: crashSeed, kills, counts }
+}
+
+/** One more tick must change nothing on GitHub. Faults: demo/failed. */
+async function requireNothingMore(demo: DemoParts, comments: number): Promise<void> {
+  const { scene, print } = demo
+  print(paint.title('Once more: caduceus run --now --wait'))
+  const before = await scene.control('listIssues', { repo: DEMO.repository })
+  await runProgram(demo, () => undefined)
+  const after = await scene.control('listIssues', { repo: DEMO.repository })
   if (JSON.stringify(after) !== JSON.stringify(before)) {
-    throw fault('demo/failed', { reason: 'a second run changed something', path: stage.root })
+    throw fault('demo/failed', { reason: 'a second run changed something', path: scene.root })
   }
   const pulls = after.filter(({ pull }) => pull !== null).length
-  tell(`  nothing changed: ${pulls} pull request(s), ${outcome.comments} comment(s)`)
-  if (options.crashSeed === null) return outcome
-  const counts = await requireExactlyOnce(stage, story, options.crashSeed)
-  tell(paint.title(`After ${kills.length} kills GitHub has, exactly once`))
-  tell(`  ${describeCounts(counts)}`)
-  return { ...outcome, seed: options.crashSeed, kills, counts }
+  print(`  nothing changed: ${pulls} pull request(s), ${comments} comment(s)`)
 }

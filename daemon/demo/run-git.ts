@@ -2,7 +2,7 @@ import { fault } from '../core/fault.ts'
 import { runProcess } from '../sys/run-process.ts'
 import { DEMO_TIMEOUT_MS } from './demo-story.ts'
 
-/** What git prints. Faults: demo/refused when it fails. */
+/** Runs git and returns what it prints. Faults: demo/refused when it fails. */
 export async function runGit(
   args: readonly string[],
   cwd: string,

@@ -11,14 +11,14 @@ import {
 } from '../sys/files.ts'
 import { makeTemporaryFolder } from '../sys/paths.ts'
 import { findProgram } from '../sys/run-process.ts'
-import { configuration, worldOf } from './demo-settings.ts'
+import { configuration, environmentOf } from './demo-settings.ts'
 import { DEMO, type DemoStory } from './demo-story.ts'
 import { endRuns } from './end-runs.ts'
 import { runGit } from './run-git.ts'
 import { startGitHub } from './start-embedded-github.ts'
 
-/** Everything the demo stands on; `close` ends the embedded GitHub. */
-export type DemoStage = Readonly<{
+/** What the demo plays in: the embedded GitHub, a clone, an issue and the program's environment. */
+export type DemoScene = Readonly<{
   root: string
   clone: string
   /** The bare repository behind the embedded GitHub. */
@@ -26,27 +26,28 @@ export type DemoStage = Readonly<{
   stateDir: string
   control: Control
   issue: number
-  /** For the program under demonstration: its whole world. */
+  /** The whole environment of the program under demonstration. */
   environment: Readonly<Record<string, string>>
+  /** Ends the embedded GitHub. */
   close: () => void
-  /** Ends whatever is at work for the issue; only for a demo that is interrupted. */
+  /** Ends every process of a run; only an interrupted demo needs it. */
   endRuns: () => void
 }>
 
 /**
- * A small repository with a failing test on an embedded GitHub, an operator's clone, a labelled issue
- * and a configuration.
+ * Makes a small repository with a failing test on an embedded GitHub, an operator's clone, a labelled issue and
+ * a configuration.
  * @param keep an empty or new folder, or null for a temporary one
  * Faults: usage/invalid, demo/refused, sys/spawn-failed, sys/process-timeout.
  */
-export async function setDemoStage(
+export async function setDemoScene(
   build: Build,
   keep: string | null,
   story: DemoStory,
   environment: Readonly<Record<string, string>>,
-): Promise<DemoStage> {
+): Promise<DemoScene> {
   requirePrograms(environment)
-  // Absolute, for the embedded GitHub and the program work in other folders than we do.
+  // Absolute, because the embedded GitHub and the program run in other folders than this process.
   const root = keep === null ? makeTemporaryFolder('caduceus-demo-') : resolve(keep)
   if (fileStatus(join(root, 'github')) !== null) {
     const reason = `${root} holds an earlier demo; choose another folder.`
@@ -72,8 +73,8 @@ export async function setDemoStage(
       labels: [DEMO.labels[story.kind]],
     })
     const clone = join(root, 'projects', DEMO.repository)
-    const world = worldOf(root, build, token, story, environment)
-    await runGit(['clone', '--quiet', gitPath, clone], root, world)
+    const programEnvironment = environmentOf(root, build, token, story, environment)
+    await runGit(['clone', '--quiet', gitPath, clone], root, programEnvironment)
     writeFileAtomic(join(root, 'config.yaml'), configuration(root, build, url, story))
     return {
       root,
@@ -82,7 +83,7 @@ export async function setDemoStage(
       stateDir: join(root, 'state'),
       control,
       issue: issue.number,
-      environment: world,
+      environment: programEnvironment,
       close: github.close,
       endRuns: () => endRuns(join(root, 'state')),
     }

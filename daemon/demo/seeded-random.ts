@@ -1,8 +1,8 @@
-/** So many different ones, in their order. */
+/** `count` different items of a list, in their order. */
 export function sample<T>(random: () => number, list: readonly T[], count: number): readonly T[] {
-  const ranked = list.map((item, place) => ({ item, place, rank: random() }))
+  const ranked = list.map((item, position) => ({ item, position, rank: random() }))
   const chosen = ranked.toSorted((a, b) => a.rank - b.rank).slice(0, count)
-  return chosen.toSorted((a, b) => a.place - b.place).map(({ item }) => item)
+  return chosen.toSorted((a, b) => a.position - b.position).map(({ item }) => item)
 }
 
 /** Numbers in [0, 1) that follow from a seed alone (mulberry32). */

@@ -2,57 +2,62 @@ import { join } from 'node:path'
 import { paint } from '../app/paint.ts'
 import { layoutOf } from '../state/layout.ts'
 import { listDirectory, readFileBounded } from '../sys/files.ts'
-import type { DemoOptions, DemoReport, Print } from './demo-report.ts'
-import { DEMO, type DemoStory } from './demo-story.ts'
-import { indent } from './indent.ts'
+import type { DemoParts } from './demo-parts.ts'
+import type { DemoReport } from './demo-report.ts'
+import { DEMO } from './demo-story.ts'
 import { runGit } from './run-git.ts'
-import type { DemoStage } from './scene.ts'
 import { showTests } from './show-tests.ts'
 
+const REPORT_BYTES = 1024 * 1024
+
+/** Prints what the run left on GitHub, and runs the project's tests on the published change. */
 export async function showOutcome(
-  stage: DemoStage,
-  story: DemoStory,
+  demo: DemoParts,
   phase: string,
-  options: DemoOptions,
-  tell: Print,
-): Promise<DemoReport> {
-  const all = await stage.control('listIssues', { repo: DEMO.repository })
-  const issue = all.find(({ number }) => number === stage.issue)
-  const pull = all.find((one) => one.pull !== null)
+): Promise<Omit<DemoReport, 'keptIn'>> {
+  const { scene, story, print } = demo
+  const all = await scene.control('listIssues', { repo: DEMO.repository })
+  const issue = all.find(({ number }) => number === scene.issue)
+  const pull = all.find((each) => each.pull !== null)
   let testPasses: boolean | null = null
   if (pull?.pull) {
-    tell(paint.title(`Pull request #${pull.number}: ${pull.title}`))
-    tell(indent(pull.body ?? ''))
-    tell(paint.title('Its change'))
+    print(paint.title(`Pull request #${pull.number}: ${pull.title}`))
+    print(indent(pull.body ?? ''))
+    print(paint.title('Its change'))
     const { baseBranch, headBranch } = pull.pull
+    const { origin, root, environment } = scene
     const range = `${baseBranch}...${headBranch}`
-    tell(indent(await runGit(['--no-pager', 'diff', range], stage.origin, stage.environment)))
-    const review = join(stage.root, 'review')
-    await runGit(
-      ['clone', '--quiet', '--branch', headBranch, stage.origin, review],
-      stage.root,
-      stage.environment,
-    )
-    testPasses = await showTests(stage, review, tell)
+    print(indent(await runGit(['--no-pager', 'diff', range], origin, environment)))
+    const review = join(root, 'review')
+    const clone = ['clone', '--quiet', '--branch', headBranch, origin, review]
+    await runGit(clone, root, environment)
+    testPasses = await showTests(demo, review)
   }
-  if (story.dryRun) showReport(stage, tell)
-  tell(paint.title(`Issue #${stage.issue} is ${issue?.state ?? 'gone'}, in phase ${phase}`))
-  tell(`  labels: ${issue?.labels.join(', ') || '(none)'}`)
-  for (const { author, body } of issue?.comments ?? []) tell(indent(`${author}: ${body}`))
+  if (story.dryRun) showReport(demo)
+  print(paint.title(`Issue #${scene.issue} is ${issue?.state ?? 'gone'}, in phase ${phase}`))
+  print(`  labels: ${issue?.labels.join(', ') || '(none)'}`)
+  for (const { author, body } of issue?.comments ?? []) print(indent(`${author}: ${body}`))
   return {
     phase,
     pull: pull?.number ?? null,
     issueState: issue?.state ?? 'gone',
     comments: issue?.comments.length ?? 0,
     testPasses,
-    keptIn: options.keep === null ? null : stage.root,
   }
 }
 
-function showReport(stage: DemoStage, tell: Print): void {
-  const { directories } = layoutOf(stage.stateDir)
-  const name = listDirectory(directories.runs).find((file) => file.endsWith('.dry-run.md'))
+function showReport({ scene, print }: DemoParts): void {
+  const { runs } = layoutOf(scene.stateDir).directories
+  const name = listDirectory(runs).find((file) => file.endsWith('.dry-run.md'))
   if (name === undefined) return
-  tell(paint.title(`The report ${name}`))
-  tell(indent(readFileBounded(join(directories.runs, name), 1024 * 1024)?.toString('utf8') ?? ''))
+  print(paint.title(`The report ${name}`))
+  print(indent(readFileBounded(join(runs, name), REPORT_BYTES)?.toString('utf8') ?? ''))
+}
+
+function indent(text: string): string {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => `  ${line}`.trimEnd())
+    .join('\n')
 }

@@ -3,7 +3,10 @@ import { type Build, bundleOf } from '../app/build.ts'
 import { fault } from '../core/fault.ts'
 import { startProcess } from '../sys/start-process.ts'
 
-/** The embedded GitHub as a process of its own; it ends when its standard input closes, so with us. */
+/**
+ * Starts the embedded GitHub as a process of its own. It ends when its standard input closes, so at the latest
+ * with this process. Faults: demo/refused, sys/spawn-failed.
+ */
 export async function startGitHub(
   build: Build,
   root: string,
