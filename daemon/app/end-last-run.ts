@@ -29,7 +29,7 @@ export function killOrphans({ last: { journal } }: QueueChangePlan): void {
 
 /**
  * Ends the last run for good: the journal is marked, the worker ended, and the claim released last, so that
- * each step is repeated when this process dies (PROTOCOLS, Locks).
+ * each step is repeated when this process dies (PROTOCOLS, Locks and hand-over).
  */
 export async function endLastRun(
   parts: QueueChangeParts,

@@ -24,7 +24,7 @@ export function planQueueChange(
   return {
     entry,
     last,
-    fate: fateOfRun(verb, entry, last.journal, { isKept: isRetained, isForced }),
+    fate: fateOfRun(verb, entry, last.journal, { isRetained, isForced }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { closeCircuits } from '../core/close-circuits.ts'
+import { closeCircuits } from '../core/circuit-changes.ts'
 import { fault } from '../core/fault.ts'
 import { formatIssue, issueId } from '../core/issue-key.ts'
 import type { QueueEntry, QueueState } from '../core/queue-state.ts'

@@ -19,7 +19,7 @@ type Parts = Readonly<{ clock: Clock; layout: StateLayout }>
 
 /**
  * The lock that lets one process plan. A holder that exceeds its time is killed first, so that one stopped tick
- * does not block all later ones (PROTOCOLS, Locks). Null = another process is planning.
+ * does not block all later ones (PROTOCOLS, Locks and hand-over). Null = another process is planning.
  * Faults: sys/io, sys/native-unavailable.
  */
 export async function takeTickLock(parts: Parts): Promise<KernelLock | null> {
@@ -69,17 +69,27 @@ function noteOf(now: number): string {
 /** Null = no note is written yet, or it is not ours; then the holder counts as alive. */
 function readNote(path: string): Note | null {
   const text = readFileBounded(path, LIMITS.claimBytes)?.toString('utf8') ?? ''
-  let note: Partial<Note>
+  let note: unknown
   try {
-    note = JSON.parse(text) as Partial<Note>
+    note = JSON.parse(text)
   } catch {
     return null
   }
-  const { holder, until } = note
-  const isWhole = typeof until === 'string' && !Number.isNaN(Date.parse(until))
-  const isProcess =
-    typeof holder === 'object' &&
-    [holder.pid, holder.startTicks, holder.session].every(Number.isSafeInteger) &&
-    typeof holder.bootId === 'string'
-  return isWhole && isProcess ? { holder, until } : null
+  if (typeof note !== 'object' || note === null) return null
+  const { holder, until }: { holder?: unknown; until?: unknown } = note
+  const process = processOf(holder)
+  if (process === null || typeof until !== 'string' || Number.isNaN(Date.parse(until))) return null
+  return { holder: process, until }
+}
+
+function processOf(value: unknown): ProcessIdentity | null {
+  if (typeof value !== 'object' || value === null) return null
+  const fields: Partial<Record<keyof ProcessIdentity, unknown>> = value
+  const { pid, startTicks, session, bootId } = fields
+  const isWhole = isInteger(pid) && isInteger(startTicks) && isInteger(session)
+  return isWhole && typeof bootId === 'string' ? { pid, startTicks, session, bootId } : null
+}
+
+function isInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value)
 }

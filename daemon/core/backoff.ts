@@ -1,10 +1,10 @@
 import { LIMITS } from './limits.ts'
 
 /**
- * How long to wait before the next try: the base doubled per earlier failure, jittered down by up to
- * a quarter so that many entries do not come due together, capped at one hour (design §6).
+ * How long to wait before the next attempt: the base, doubled for each earlier failure, at most one hour, and
+ * shortened at random by up to a quarter, so that many entries do not become due together.
  * @param baseSeconds `retry_backoff_seconds`
- * @param failures failures so far, the present one included (≥ 1)
+ * @param failures failures so far, at least 1: the present one counts
  * @param jitter a random number in [0, 1)
  * @returns milliseconds
  */

@@ -1,4 +1,10 @@
-import { type CircuitPolicy, type CircuitScope, circuitId, waitSeconds } from './circuits.ts'
+import {
+  type CircuitPolicy,
+  type CircuitScope,
+  circuitId,
+  evaluateCircuit,
+  waitSeconds,
+} from './circuits.ts'
 import { isFaultOf } from './fault.ts'
 import { FAULTS, type FaultCode } from './fault-catalogue.ts'
 import type { FaultSpec } from './fault-classes.ts'
@@ -7,8 +13,8 @@ import type { Circuits, RecordedError } from './queue-state.ts'
 import { fromTimestamp, toTimestamp } from './timestamp.ts'
 
 /**
- * Which circuit a fault says something about; faults that are not here say nothing about either. Nor does an
- * answer that cannot be used: it may be about one issue alone, which waits by itself.
+ * The circuit that a fault counts against. Faults that are not listed count against none. An unusable answer of
+ * GitHub is not listed either: it may concern one issue alone, which waits by itself.
  */
 const SCOPES: Readonly<Partial<Record<FaultCode, CircuitScope>>> = {
   'github/unreachable': 'provider',
@@ -22,7 +28,7 @@ const SCOPES: Readonly<Partial<Record<FaultCode, CircuitScope>>> = {
   'clone/no-origin': 'repository',
 }
 
-/** Ends of a run that tell nothing about its surroundings. */
+/** Ends of a run that say nothing about the repository or GitHub. */
 const NEUTRAL: ReadonlySet<string> = new Set([
   'rate-limited',
   'interrupted',
@@ -31,10 +37,10 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   'withdrawn',
 ])
 
-/** A fault as it was caught, or as it was recorded, which is without details. */
+/** A fault as it was thrown, or as it was recorded, without details. */
 type Failure = Readonly<{ code: string; message: string }>
 
-/** A circuit after one more failure of its scope; unchanged when the fault tells nothing about one. */
+/** The circuits after one more fault; unchanged when it counts against none. */
 export function afterFailure(
   circuits: Circuits,
   key: IssueKey,
@@ -53,8 +59,8 @@ export function afterFailure(
 }
 
 /**
- * The circuits after a run of this issue has ended. An end that shows working surroundings closes both;
- * that the worker failed is one of these. Circuits nobody has used for a day are dropped.
+ * The circuits after a run of this issue has ended. An end that shows a working repository and a working GitHub
+ * closes both; a failed worker shows that too. Circuits that are unused for a day are dropped.
  */
 export function afterRunEnd(
   circuits: Circuits,
@@ -67,25 +73,47 @@ export function afterRunEnd(
   if (error !== undefined && scopeOf(error) !== null) {
     return afterFailure(circuits, key, error, now, policy)
   }
-  if (NEUTRAL.has(event.on) || isEnvironmentFailure(error)) return circuits
+  if (NEUTRAL.has(event.on) || isInfrastructureFailure(error)) return circuits
   const closed = [circuitId('repository', key), circuitId('provider', key)]
-  const kept = Object.entries(circuits).filter(
+  const remaining = Object.entries(circuits).filter(
     ([id, { until }]) => !closed.includes(id) && now - fromTimestamp(until) < FORGOTTEN_MS,
   )
-  return kept.length === Object.keys(circuits).length ? circuits : Object.fromEntries(kept)
+  return remaining.length === Object.keys(circuits).length
+    ? circuits
+    : Object.fromEntries(remaining)
 }
 
-/** A run that such a fault blocked in the end has not shown that its surroundings work. */
-function isEnvironmentFailure(error: RecordedError | undefined): boolean {
+/** A run that ended with a fault of this class has not shown that its repository works. */
+function isInfrastructureFailure(error: RecordedError | undefined): boolean {
   const faults: Readonly<Record<string, FaultSpec | undefined>> = FAULTS
   return error !== undefined && faults[error.code]?.class === 'infrastructure'
 }
 
 const FORGOTTEN_MS = 24 * 3_600_000
 
-/** GitHub's status below 500 is about the request, such as one that names a branch it does not know yet. */
+/** A status below 500 is about the request, such as one that names a branch GitHub does not know yet. */
 function scopeOf(failure: Failure): CircuitScope | null {
   if (isFaultOf(failure, 'github/failed') && Number(failure.details.status) < 500) return null
   const scopes: Readonly<Record<string, CircuitScope | undefined>> = SCOPES
   return Object.hasOwn(scopes, failure.code) ? (scopes[failure.code] ?? null) : null
+}
+
+/**
+ * The circuits without those of one issue: the operator says that their causes are fixed.
+ * `closed` names the ones that held work back until now.
+ */
+export function closeCircuits(
+  circuits: Circuits,
+  key: IssueKey,
+  now: number,
+  policy: CircuitPolicy,
+): Readonly<{ circuits: Circuits; closed: readonly string[] }> {
+  const ids = [circuitId('repository', key), circuitId('provider', key)]
+  const found = ids.filter((id) => Object.hasOwn(circuits, id))
+  if (found.length === 0) return { circuits, closed: [] }
+  const remaining = Object.entries(circuits).filter(([id]) => !found.includes(id))
+  return {
+    circuits: Object.fromEntries(remaining),
+    closed: found.filter((id) => evaluateCircuit(circuits[id], now, policy).state !== 'closed'),
+  }
 }

@@ -2,22 +2,22 @@ import { type IssueKey, repositoryId, repositoryOf } from './issue-key.ts'
 import type { Circuit, Circuits, QueueEntry } from './queue-state.ts'
 import { plausibleWait, toTimestamp } from './timestamp.ts'
 
-// Circuits keep paid work from being started into surroundings that are known to fail (design §6, R§4.8
-// corrected). Looking stays free: polls go on, and work that is paid for is never held back.
+// A circuit counts failures in a row of one repository, or of GitHub. While it is open no new run starts there.
+// Polls go on, and a run whose worker has succeeded is never held back.
 
-/** What a circuit keeps back in each state. */
+/** The states of a circuit, and what it holds back in each. */
 export const CIRCUIT_STATES = {
-  closed: { meaning: 'nothing failed lately; work is begun' },
+  closed: { meaning: 'nothing failed lately; runs start' },
   waiting: { meaning: 'fewer failures in a row than the threshold; the next run waits a little' },
-  open: { meaning: 'too many in a row; nothing is begun until the interval is over' },
+  open: { meaning: 'too many in a row; no run starts until the interval is over' },
   'half-open': {
-    meaning: 'the interval is over; one run tries, and its end closes it or opens it anew',
+    meaning: 'the interval is over; one run tries, and its end closes it or opens it again',
   },
 } as const satisfies Record<string, { meaning: string }>
 
 export type CircuitState = keyof typeof CIRCUIT_STATES
 
-/** What fails for one repository alone, and what fails for all of them. */
+/** What a circuit is about: one repository, or all of them. */
 export const CIRCUIT_SCOPES = {
   repository: { meaning: 'the clone, the store or the remote of one repository' },
   provider: { meaning: 'GitHub itself' },
@@ -38,7 +38,7 @@ export function circuitId(scope: CircuitScope, key: IssueKey): string {
   return scope === 'provider' ? 'provider:github' : `repository:${repositoryId(repositoryOf(key))}`
 }
 
-/** Until when a circuit keeps runs back (milliseconds; null = it does not), and its state for people. */
+/** The state of a circuit, and until when it holds runs back, in milliseconds since the epoch; null = it does not. */
 export function evaluateCircuit(
   circuit: Circuit | undefined,
   now: number,
@@ -53,8 +53,8 @@ export function evaluateCircuit(
 }
 
 /**
- * Until when the circuits of an issue keep its run back, in milliseconds; null = it may start. A half-open
- * circuit admits one run at a time: while one that was started since is at work, the answer is `now`.
+ * Until when the circuits of an issue hold its run back, in milliseconds since the epoch; null = it may start.
+ * A half-open circuit admits one run at a time: while a run that started since is at work, the answer is `now`.
  * @param atWork the entries in progress
  */
 export function heldBackUntil(
@@ -72,7 +72,7 @@ export function heldBackUntil(
     const { state, until } = evaluateCircuit(circuit, now, policy)
     if (until !== null) return [until]
     const isTried = atWork.some(
-      // With a time ahead of now the clock was set back; then any run at work is the one that tries.
+      // A time ahead of now shows that the clock was set back; then any run at work counts as the one that tries.
       ({ key: other, updatedAt }) =>
         circuitId(scope, other) === id &&
         (updatedAt >= circuit.until || circuit.until > toTimestamp(now)),

@@ -1,46 +1,46 @@
 import { type IssueKey, type RepositoryName, repositoryId, repositoryOf } from './issue-key.ts'
 import type { ReferringPull, TimelineEvent } from './ports.ts'
 
-// Which pull requests close an issue: GitHub acts on a keyword followed by a reference in the text of a pull
-// request (GitHub docs, "Linking a pull request to an issue using a keyword").
+// Which pull requests close an issue. GitHub acts on a keyword that is followed by a reference, in the text of a
+// pull request (GitHub docs, "Linking a pull request to an issue using a keyword").
 
 const KEYWORD = String.raw`(?<![A-Za-z0-9_])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+`
 const REFERENCE = String.raw`(?:(?<slug>[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})?#|GH-|https?:\/\/[^\s/]{1,253}\/(?<path>[A-Za-z0-9-]{1,39}\/[A-Za-z0-9._-]{1,100})\/(?:issues|pull)\/)(?<number>\d{1,10})(?!\d)`
 const CLOSING = new RegExp(KEYWORD + REFERENCE, 'gi')
 
-/** Code, where GitHub does not look; each part ends at its first end mark. */
+/** Code, in which GitHub ignores keywords; each part ends at its first closing mark. */
 const CODE = /```[^`]*```|~~~[^~]*~~~|`[^`\n]*`/g
 
 /**
- * Whether a text closes an issue once it is merged.
- * @param home where the text stands; a reference without a repository means that one
+ * Whether merging a pull request with this text closes an issue.
+ * @param home the pull request's repository, which a reference without a repository means
  */
 export function closesIssue(text: string, home: RepositoryName, key: IssueKey): boolean {
-  const wanted = repositoryId(repositoryOf(key))
+  const expected = repositoryId(repositoryOf(key))
   return [...withoutComments(text).replaceAll(CODE, ' ').matchAll(CLOSING)].some(
     ({ groups = {} }) => {
       const named = groups['slug'] ?? groups['path'] ?? repositoryId(home)
-      return Number(groups['number']) === key.number && named.toLowerCase() === wanted
+      return Number(groups['number']) === key.number && named.toLowerCase() === expected
     },
   )
 }
 
-/** A pattern would look for the end of each comment again from every beginning. */
+/** Not done by a pattern, which would search for the end of a comment from every beginning, in quadratic time. */
 function withoutComments(text: string): string {
-  const kept: string[] = []
+  const parts: string[] = []
   let from = 0
   for (let start = text.indexOf('<!--'); start >= 0; start = text.indexOf('<!--', from)) {
     const end = text.indexOf('-->', start + 4)
     if (end < 0) break
-    kept.push(text.slice(from, start))
+    parts.push(text.slice(from, start))
     from = end + 3
   }
-  return [...kept, text.slice(from)].join(' ')
+  return [...parts, text.slice(from)].join(' ')
 }
 
 /**
- * The first open pull request, by anybody, that an issue's timeline shows to close it; null = none. One of
- * ours counts also when it only refers to the issue, as it does under `close_issue: never`.
+ * The first open pull request of any author in an issue's timeline that closes the issue; null = none. A pull
+ * request of ours counts also when it only refers to the issue, as it does under `close_issue: never`.
  * @param ownLogin of our account
  */
 export function openPullClosing(

@@ -6,12 +6,12 @@ import { newEntry, PHASES, type QueueEntry } from './queue-state.ts'
 import { fromTimestamp, toTimestamp } from './timestamp.ts'
 import type { PhaseEvent } from './transitions.ts'
 
-/** What an issue, as the poll saw it, means for the queue. */
+/** What a polled issue means for the queue. */
 export type IntakeDecision =
   | Readonly<{ kind: 'nothing' }>
   | Readonly<{ kind: 'enqueue'; entry: QueueEntry }>
   | Readonly<{ kind: 'event'; event: PhaseEvent }>
-  /** Labelled after an end: only the newest `labeled` event tells whether it is a new wish. */
+  /** Labelled after its end: only the newest `labeled` event shows whether it was labelled again. */
   | Readonly<{ kind: 'look-up-labeling'; label: string; ticket: Ticket }>
   | Readonly<{ kind: 'note'; diagnostic: Diagnostic }>
 
@@ -20,8 +20,8 @@ export type IntakeRules = Readonly<{ triggers: TriggerLabels; dryRun: boolean; n
 const NOTHING: IntakeDecision = { kind: 'nothing' }
 
 /**
- * Decides about one issue of a poll. Level-triggered: the same issue and entry always give the same
- * decision, so a tick that died is simply repeated (design §6, R§5.6).
+ * Decides about one issue of a poll. The same issue and entry always give the same decision, so a tick that died
+ * is repeated without harm.
  */
 export function decideIntake(
   repository: RepositoryName,
@@ -47,7 +47,7 @@ export function decideIntake(
         )
   }
   if (!issue.isOpen || ticket === null) {
-    return entry === undefined ? NOTHING : withdraw(entry, issue, at)
+    return entry === undefined ? NOTHING : cancel(entry, issue, at)
   }
   if (ticket === 'ambiguous') {
     return note('ambiguous-labels', 'Both trigger labels are set; remove one.')
@@ -59,7 +59,7 @@ export function decideIntake(
     return { kind: 'event', event: { on: 'dry-run-ended', at } }
   }
   if (entry.phase === 'skipped' && entry.lastError?.code === 'issue/ambiguous') {
-    // It waited for one of its two labels to go, so no label need be set anew.
+    // It waited for one of its two labels to be removed, so no label has to be set again.
     return { kind: 'event', event: { on: 'relabelled', at, ticket, seenUpdatedAt: updatedAt } }
   }
   if (!PHASES[entry.phase].terminal || entry.seenUpdatedAt === updatedAt) return NOTHING
@@ -67,11 +67,12 @@ export function decideIntake(
   return { kind: 'look-up-labeling', label, ticket }
 }
 
-function withdraw(entry: QueueEntry, issue: IssueSummary, at: string): IntakeDecision {
+/** An entry that waits is cancelled when its issue was closed or lost its label. */
+function cancel(entry: QueueEntry, issue: IssueSummary, at: string): IntakeDecision {
   if (entry.phase !== 'queued' && entry.phase !== 'previewed') return NOTHING
-  // From a list that is behind what was seen already: it says nothing of the wish that came since.
-  if (entry.seenUpdatedAt !== null && issue.updatedAt < fromTimestamp(entry.seenUpdatedAt))
-    return NOTHING
+  // A list that is older than what was seen already says nothing about a label that was set since.
+  const seenAt = entry.seenUpdatedAt
+  if (seenAt !== null && issue.updatedAt < fromTimestamp(seenAt)) return NOTHING
   const reason = issue.isOpen ? 'its label was removed' : 'it was closed'
   const message = `${formatIssue(entry.key)} was withdrawn: ${reason}.`
   return {

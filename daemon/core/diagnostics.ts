@@ -1,6 +1,7 @@
 import { LIMITS } from './limits.ts'
 import { fromTimestamp, type Timestamp } from './timestamp.ts'
 
+/** Something that people should know and that is no fault. */
 export type Diagnostic = Readonly<{
   at: Timestamp
   code: string
@@ -11,9 +12,9 @@ export type Diagnostic = Readonly<{
 const COALESCE_MS = 3_600_000
 
 /**
- * The ring of things people should know that are no faults: at most 20, messages at most 256 bytes, and
- * the same code for the same issue at most once an hour (R§3.6). The same list comes back when nothing
- * is new, so that nothing is written.
+ * The newest diagnostics: at most `LIMITS.diagnostics`, each message at most `LIMITS.diagnosticMessageBytes`, and
+ * the same code for the same issue at most once an hour. Returns the same list when nothing is new, so that
+ * nothing is written.
  */
 export function addDiagnostics(
   ring: readonly Diagnostic[],

@@ -4,7 +4,7 @@ import { LIMITS } from './limits.ts'
 import { PHASES, type QueueEntry, type QueueState } from './queue-state.ts'
 import { plausibleWait, toTimestamp } from './timestamp.ts'
 
-/** Host-wide bounds on what may run at once (design §5). */
+/** How many runs may be at work at once on this machine. */
 export type Capacity = Readonly<{
   /** `worker_parallelism`. */
   parallelism: number
@@ -12,10 +12,10 @@ export type Capacity = Readonly<{
   perRepository: number
 }>
 
-/** The longest wait that can rightly be stored; more comes from a clock that jumped (design §5). */
+/** The longest wait that the program ever stores; a longer one shows that the clock jumped. */
 export const LONGEST_WAIT_MS = Math.max(LIMITS.backoffCapMs, LIMITS.rateLimitCapMs)
 
-/** Entries that may be claimed now, in the order they will be: first queued, first served. */
+/** Entries that may be claimed now, in the order of claiming: first queued, first claimed. */
 export function eligibleEntries(
   queue: QueueState,
   now: number,
@@ -33,7 +33,7 @@ export function eligibleEntries(
     if (dueAt(entry, now) > now) continue
     const used = perRepository.get(repositoryId(repositoryOf(entry.key))) ?? 0
     if (capacity.perRepository > 0 && used >= capacity.perRepository) continue
-    // Work that is paid for is never held back.
+    // Circuits hold back new work only: a run whose worker has succeeded goes on.
     const isNew = entry.resume === null
     if (isNew && heldBackUntil(queue.circuits, atWork, entry.key, now, policy) !== null) continue
     chosen.push(entry)
@@ -43,7 +43,10 @@ export function eligibleEntries(
   return chosen
 }
 
-/** The queued entry that comes next, due or not, and when the first one is due. */
+/**
+ * The queued entry that may start now. When none may, `head` is null and `earliest` is when the first one may,
+ * in milliseconds since the epoch; null = nothing is queued.
+ */
 export function nextHead(
   queue: QueueState,
   now: number,

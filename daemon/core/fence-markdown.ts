@@ -1,4 +1,4 @@
-/** A fenced code block that its content cannot close: the fence is longer than any run inside. */
+/** A fenced code block that its content cannot close: the fence is longer than any run of backticks inside. */
 export function fenceMarkdown(content: string, language: string): string {
   let longest = 0
   for (const [run] of content.matchAll(/`+/g)) longest = Math.max(longest, run.length)

@@ -4,18 +4,19 @@ import { fromTimestamp, plausibleWait } from './timestamp.ts'
 
 /** What a tick may do now. */
 export type Gate = Readonly<{
-  /** Until when GitHub must not be asked, by anybody. */
+  /** Until when no process may ask GitHub, in milliseconds since the epoch; null = they may. */
   limitedUntil: number | null
   /** Whether it is time to poll. */
   pollIsDue: boolean
-  /** The earliest next poll. */
+  /** The earliest next poll, in milliseconds since the epoch. */
   nextPollAt: number
 }>
 
 /**
- * Cadence counts from the last poll's start, with a tenth of slack, so that cron's own jitter does not
- * skip every other tick; a stored time in the future (the clock was set back) never blocks (design §6).
- * @param forced `run --now`: the cadence is passed over, a rate limit is not
+ * Decides whether a tick may poll. The interval counts from the start of the last poll, with a tenth of slack,
+ * so that cron's own jitter does not skip every second tick. A stored time in the future shows that the clock
+ * was set back, and never blocks.
+ * @param forced `run --now`: ignores the interval, but not a rate limit
  */
 export function evaluateGate(
   meta: Meta,

@@ -7,12 +7,12 @@ export type RepositoryName = Readonly<{ owner: string; name: string }>
 export type IssueKey = Readonly<{ owner: string; name: string; number: number }>
 
 // GitHub: an owner is 1–39 letters, digits and inner hyphens (several in a row only in old accounts);
-// a name is 1–100 of [A-Za-z0-9._-], never "." or "..", never ending in ".git" (R§4.1).
+// a name is 1–100 of [A-Za-z0-9._-], never "." or "..", never ending in ".git".
 const OWNER = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,37}[A-Za-z0-9])?$/
 const NAME = /^[A-Za-z0-9._-]{1,100}$/
 const NUMBER = /^[1-9][0-9]{0,9}$/
 
-/** `owner/name`, or null when the text is not a repository name GitHub could have. */
+/** Parses `owner/name`; null = GitHub allows no such name. */
 export function parseRepositoryName(text: string): RepositoryName | null {
   const [owner, name, ...rest] = text.split('/')
   if (owner === undefined || name === undefined || rest.length > 0) return null
@@ -21,7 +21,7 @@ export function parseRepositoryName(text: string): RepositoryName | null {
   return { owner, name }
 }
 
-/** `owner/name#number`, or null. */
+/** Parses `owner/name#number`; null = the text does not name an issue. */
 export function parseIssueKey(text: string): IssueKey | null {
   const at = text.lastIndexOf('#')
   if (at < 0) return null
@@ -31,7 +31,7 @@ export function parseIssueKey(text: string): IssueKey | null {
   return { ...repository, number: Number(number) }
 }
 
-/** As `parseIssueKey`, for text typed by a person. Faults: usage/invalid. */
+/** Parses what a person typed. Faults: usage/invalid. */
 export function requireIssueKey(text: string, command: string): IssueKey {
   const key = parseIssueKey(text)
   if (key !== null) return key
@@ -51,12 +51,12 @@ export function formatIssue(key: IssueKey): string {
   return `${key.owner}/${key.name}#${key.number}`
 }
 
-/** The form under which an issue is stored and compared: GitHub ignores case (R§0.3). */
+/** The form in which an issue is stored and compared: lower case, because GitHub ignores case. */
 export function issueId(key: IssueKey): string {
   return formatIssue(key).toLowerCase()
 }
 
-/** The form under which a repository is stored and compared. */
+/** The form in which a repository is stored and compared: lower case. */
 export function repositoryId(repository: RepositoryName): string {
   return formatRepository(repository).toLowerCase()
 }

@@ -1,5 +1,5 @@
-// One comparison of labels everywhere (design §6): GitHub ignores case, and adds or drops emoji
-// variation selectors (U+FE0E, U+FE0F) as it pleases.
+// Labels are compared in one way everywhere: GitHub ignores case, and adds or drops emoji variation selectors
+// (U+FE0E, U+FE0F).
 
 const VARIATION_SELECTORS = /[\uFE0E\uFE0F]/gu
 
@@ -13,21 +13,21 @@ export function isSameLabel(a: string, b: string): boolean {
   return normalizeLabel(a) === normalizeLabel(b)
 }
 
-/** The label as the issue spells it, or null. Its spelling is the one to use in requests. */
-export function findLabel(labels: readonly string[], wanted: string): string | null {
+/** The label in the issue's own spelling, which requests have to use; null = the issue does not have it. */
+export function findLabel(labels: readonly string[], name: string): string | null {
   return (
-    labels.find((label) => label === wanted) ??
-    labels.find((label) => isSameLabel(label, wanted)) ??
+    labels.find((label) => label === name) ??
+    labels.find((label) => isSameLabel(label, name)) ??
     null
   )
 }
 
-/** A pictograph in whatever form a font has for it, without a selector that says which. */
+/** A pictograph without a variation selector. */
 const BARE_EMOJI = /\p{Extended_Pictographic}(?![\uFE0E\uFE0F])/gu
 
 /**
- * The spellings to ask GitHub for, the given one first: its filter ignores case, but takes an emoji
- * with a selector for another one than without (case C12).
+ * The spellings to ask GitHub for, the given one first. Its filter ignores case, but an emoji with a variation
+ * selector and the same emoji without one are different labels to it.
  */
 export function spellingsOf(label: string): readonly string[] {
   const bare = label.replaceAll(VARIATION_SELECTORS, '')
@@ -38,7 +38,7 @@ export type Ticket = 'code' | 'investigation'
 
 export type TriggerLabels = Readonly<Record<Ticket, string>>
 
-/** Which kind of ticket the labels of an issue ask for; both at once are ambiguous and not picked. */
+/** The kind of ticket that an issue's labels ask for; null = none of the trigger labels is set. */
 export function ticketOf(
   labels: readonly string[],
   triggers: TriggerLabels,

@@ -1,4 +1,4 @@
-// Every limit that is not a configuration key, in one place (R§13).
+// Every limit that is not a configuration key, in one place.
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -32,7 +32,7 @@ export const LIMITS = {
   httpCacheFileBytes: 2 * MIB,
   httpCacheFiles: 2000,
   httpCacheBytes: 256 * MIB,
-  /** What is shown of GitHub's own words. */
+  /** How much of GitHub's own error text is shown. */
   httpReasonCharacters: 300,
   /** Stored files. */
   queueBytes: 256 * MIB,
@@ -55,24 +55,24 @@ export const LIMITS = {
   heartbeatMs: 5_000,
   heartbeatStaleMs: 90_000,
   intentMs: 30_000,
-  /** From a claim to its runner's first word, on a machine that is very busy. */
+  /** From a claim to its runner's first write, on a very busy machine. */
   startMs: 120_000,
   termGraceMs: 2_000,
   killBoundMs: 10_000,
   backoffCapMs: 3_600_000,
   rateLimitCapMs: 3_600_000 + 60_000,
   secondaryLimitMs: 60_000,
-  /** Processes that waited for the same limit start again spread over this. */
+  /** Processes that waited for the same limit resume at random moments within this. */
   rateLimitSpreadMs: 5_000,
   /** Between two polls that list both labels whole. */
   fullPollMs: 3_600_000,
-  /** Between two collections of what nothing names any more. */
+  /** Between two collections of garbage. */
   collectMs: 3_600_000,
   pollOverlapMs: 120_000,
   ghTokenMs: 10_000,
-  /** Counts (design §6). */
+  /** Counts. */
   interruptions: 3,
   adoptions: 5,
-  /** Failures before their duration counts; a clock that jumped makes one alone look old. */
+  /** Failures in a row before their duration counts; a single one may look old when the clock jumped. */
   degradedTries: 3,
 } as const satisfies Record<string, number>

@@ -1,20 +1,31 @@
-/**
- * Raw HTML, mathematics, a fence inside a list or quotation, or a line that ends as on old Macs: where code
- * ends is no longer certain.
- */
+// Which parts of a Markdown text are code beyond doubt. Everything else counts as prose. This takes linear time: a
+// full Markdown parser was tried, and 60 kB of hostile text kept it busy for 20 seconds.
+
+/** A part of a Markdown text: certainly code, or prose. */
+export type Piece = Readonly<{ text: string; code: boolean }>
+
+/** The text in parts that make up the whole again. */
+export function splitMarkdown(markdown: string): readonly Piece[] {
+  if (!retainsFences(markdown)) return [{ text: markdown, code: false }]
+  const blocks = splitBlocks(markdown.split('\n')).map(piecesOf)
+  const pieces = blocks.flatMap((block, at) => (at === 0 ? block : [LINE_END, ...block]))
+  return joinProse(pieces)
+}
+
+/** Makes the end of code uncertain: raw HTML, mathematics, a fence in a list or quotation, a lone carriage return. */
 const UNCERTAIN = /<[A-Za-z!/?]|\$\$|\r(?!\n)|^[ \t>*+\-0-9.)\uFEFF]+(?:`{3}|~{3})/m
 
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})/
 
-/** Whether a fence that follows this Markdown certainly begins code; raw HTML, for one, could swallow it. */
+/** Whether a fence after this Markdown certainly starts code; raw HTML, for example, could contain it. */
 export function retainsFences(markdown: string): boolean {
   return !UNCERTAIN.test(markdown)
 }
 
 type Block = { lines: string[]; fenced: boolean }
 
-/** Fenced code, and the paragraphs between: a blank line ends any inline code. */
-export function splitBlocks(lines: readonly string[]): readonly Block[] {
+/** Fenced code, and the paragraphs in between: a blank line ends all inline code. */
+function splitBlocks(lines: readonly string[]): readonly Block[] {
   const blocks: Block[] = []
   let open: { block: Block; mark: string } | null = null
   let prose: Block | null = null
@@ -38,7 +49,7 @@ export function splitBlocks(lines: readonly string[]): readonly Block[] {
   return blocks
 }
 
-/** Only spaces and tabs make a blank line; a paragraph with any other white space goes on. */
+/** A line with other white space than spaces and tabs is not blank to Markdown. */
 const BLANK = /^[ \t\r]*$/
 
 function closesFence(line: string, mark: string): boolean {
@@ -46,10 +57,10 @@ function closesFence(line: string, mark: string): boolean {
   return run.startsWith(mark)
 }
 
-export const LINE_END: Piece = { text: '\n', code: false }
+const LINE_END: Piece = { text: '\n', code: false }
 
-/** Inline code counts only where every run of backticks in the paragraph pairs up on its own line. */
-export function piecesOf({ lines, fenced }: Block): readonly Piece[] {
+/** Inline code counts only in a paragraph in which every run of backticks has its pair on the same line. */
+function piecesOf({ lines, fenced }: Block): readonly Piece[] {
   const whole: Piece = { text: lines.join('\n'), code: fenced }
   if (fenced) return [whole]
   const pieces: Piece[] = []
@@ -62,8 +73,8 @@ export function piecesOf({ lines, fenced }: Block): readonly Piece[] {
   return pieces
 }
 
-/** Neighbouring prose becomes one text, so that a keyword and its reference on two lines are seen together. */
-export function joinProse(pieces: readonly Piece[]): readonly Piece[] {
+/** Joins neighbouring prose, so that a keyword and its reference are found together across lines. */
+function joinProse(pieces: readonly Piece[]): readonly Piece[] {
   const joined: Piece[] = []
   for (const piece of pieces) {
     const last = joined.at(-1)
@@ -74,9 +85,7 @@ export function joinProse(pieces: readonly Piece[]): readonly Piece[] {
   return joined
 }
 
-type Piece = Readonly<{ text: string; code: boolean }>
-
-/** null when the line's backticks do not pair, or when something else on it makes their meaning uncertain. */
+/** Null when the line's backticks do not pair, or when something else on it makes their meaning uncertain. */
 function splitInlineCode(line: string): readonly Piece[] | null {
   if (!line.includes('`')) return [{ text: line, code: false }]
   if (/[|\\]|\$.*\$/.test(line)) return null // a table, an escape, mathematics
@@ -100,7 +109,7 @@ function splitInlineCode(line: string): readonly Piece[] | null {
   return pieces
 }
 
-/** A bare address goes on to the next white space and takes a backtick with it. */
+/** A bare address reaches to the next white space, and includes a backtick. */
 function endsInAddress(text: string): boolean {
   return /:\/\/|www\./i.test(text.split(/[\s<]/).at(-1) ?? '')
 }

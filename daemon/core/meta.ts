@@ -3,11 +3,11 @@ import type { RecordedError } from './queue-state.ts'
 import type { TickOutcome } from './tick-outcomes.ts'
 import type { Timestamp } from './timestamp.ts'
 
-/** What is remembered about polling one repository. */
+/** What is stored about polling one repository. */
 export type RepositoryState = Readonly<{
   /**
-   * GitHub's clock at the last complete poll by both labels. Polls in between ask only for changes
-   * since then, by an address that stays the same and so costs nothing while nothing changes.
+   * GitHub's clock at the last full poll, which lists both labels. Polls in between ask for changes since then,
+   * by an address that stays the same, so an unchanged repository costs one 304.
    */
   sweptAt: Timestamp | null
   /** Why it is not polled, or why the last poll failed. */
@@ -21,13 +21,13 @@ export type RateLimit = Readonly<{
   observedAt: Timestamp
 }>
 
-/** Cadence, limits and what ticks leave for people to read (design §5, R§3.6). */
+/** Cadence, limits, and what ticks record for people to read. */
 export type Meta = Readonly<{
   installationId: string
   lastTickStarted: Timestamp | null
   lastTickFinished: Timestamp | null
   lastPollStarted: Timestamp | null
-  /** When it was last looked for what is left over. */
+  /** When garbage was last collected. */
   lastSweptAt: Timestamp | null
   lastOutcome: TickOutcome | null
   lastHttpStatus: number | null
@@ -35,7 +35,7 @@ export type Meta = Readonly<{
   /** Until when no request may be made, by any process. */
   wait: Readonly<{ kind: 'primary' | 'secondary' | 'retry-after'; until: Timestamp }> | null
   lastError: RecordedError | null
-  /** Entries in need of attention that were told about, each by its `updatedAt` then (design §11). */
+  /** Entries whose need for attention was printed, each with its `updatedAt` at that time. */
   attentionTold: Readonly<Record<string, Timestamp>>
   repositories: Readonly<Record<string, RepositoryState>>
   diagnostics: readonly Diagnostic[]

@@ -3,8 +3,8 @@ import type { Ticket } from './labels.ts'
 import type { Timestamp } from './timestamp.ts'
 
 /**
- * The phases of an issue's life (design §6, R§4.2).
- * `slot`: counts against worker_parallelism. `terminal`: nothing happens by itself any more.
+ * The phases of an issue's life. `slot`: the phase counts against `worker_parallelism`. `terminal`: nothing
+ * happens by itself any more.
  */
 export const PHASES = {
   awaiting_review: { slot: false, terminal: false, meaning: 'a pull request waits for a human' },
@@ -19,13 +19,13 @@ export const PHASES = {
 
 export type Phase = keyof typeof PHASES
 
-/** A fault as it is remembered: dated, so that a reader can tell old from new. */
+/** A fault as it is stored, with the time at which it happened. */
 export type RecordedError = Readonly<{ code: string; message: string; at: Timestamp }>
 
-/** Why an entry needs a human, and the exact next step. */
+/** Why an entry needs a human, and the next step. */
 export type Blocked = Readonly<{ source: string; hint: string }>
 
-/** One issue in the queue (design §5, §6). Stored as it is, in JSON. */
+/** One issue in the queue. Stored in this shape, as JSON. */
 export type QueueEntry = Readonly<{
   key: IssueKey
   phase: Phase
@@ -34,18 +34,18 @@ export type QueueEntry = Readonly<{
   attempts: number
   /** Infrastructure failures in a row, and since when; null after a success. */
   degraded: Readonly<{ count: number; since: Timestamp }> | null
-  /** Times a run of this generation was cut off from outside. */
+  /** How often a run of this generation was cut off from outside. */
   interruptions: number
-  /** Raised by a new labelling after an end; names which labelling a run answers. */
+  /** Raised when the issue is labelled again after its end; says which labelling a run answers. */
   generation: number
   /** Id of the `labeled` event that began this generation; null = not looked up yet. */
   labeledEventId: number | null
-  /** The issue's `updated_at` when it was last looked at; spares requests for what did not change. */
+  /** The issue's `updated_at` at the last poll; an unchanged issue needs no request. */
   seenUpdatedAt: Timestamp | null
   /** The run that holds the entry while in_progress, else null. */
   runId: string | null
   lastRunId: string | null
-  /** A run whose worker is paid for and whose publication goes on instead of a new run (`queue reset`). */
+  /** A run whose worker has succeeded and whose publication goes on instead of a new run (`queue reset`). */
   resume: string | null
   pull: Readonly<{ number: number; url: string }> | null
   nextAttemptAt: Timestamp | null
@@ -55,10 +55,10 @@ export type QueueEntry = Readonly<{
   updatedAt: Timestamp
 }>
 
-/** Failures in a row of one scope (core/circuits.ts); a success removes it. */
+/** Failures in a row of one scope of `core/circuits.ts`; a success removes the record. */
 export type Circuit = Readonly<{
   failures: number
-  /** Nothing new is started before this. */
+  /** No new run starts before this. */
   until: Timestamp
   lastError: RecordedError
 }>

@@ -1,10 +1,7 @@
 import { formatIssue } from './issue-key.ts'
 import type { Phase, QueueEntry } from './queue-state.ts'
 
-// What an operator may do to an entry with `queue reset` and `queue reprocess` (R§1.7, R§1.8 with W15
-// mended), and what that means for its last run.
-
-/** The event of core/transitions.ts that each command is. */
+/** The commands that queue an entry again, and the event of `core/transitions.ts` that each one is. */
 export const QUEUE_VERBS = {
   reset: { event: 'reset' },
   reprocess: { event: 'reprocessed' },
@@ -12,7 +9,7 @@ export const QUEUE_VERBS = {
 
 export type QueueVerb = keyof typeof QUEUE_VERBS
 
-/** null = allowed; else what to do instead, `{issue}` standing for the issue. */
+/** What to do instead, with `{issue}` for the issue; null = the command is allowed. */
 type Hint = string | null
 
 const REFUSALS = {
@@ -44,7 +41,7 @@ const REFUSALS = {
   },
 } as const satisfies Record<QueueVerb, Record<Phase, Hint>>
 
-/** What to do instead in this phase; null = the command is allowed. */
+/** What to do instead in the entry's phase; null = the command is allowed. */
 export function refusalHint(verb: QueueVerb, { phase, key }: QueueEntry): string | null {
   const hint: Hint = REFUSALS[verb][phase]
   return hint === null ? null : hint.replaceAll('{issue}', formatIssue(key))

@@ -1,8 +1,8 @@
 import type { RepositoryName } from './issue-key.ts'
 
-/** A port beside GitHub's, for `setup`: the engine never makes a label. Faults: as those of GitHub. */
+/** Labels of a repository: a port for `setup` alone, because the engine never makes a label. Faults: github/*. */
 export type RepositoryLabels = {
-  /** All names. */
+  /** The names of all labels. */
   labels(repository: RepositoryName): Promise<readonly string[]>
   /** `color`: six hexadecimal digits. */
   createLabel(

@@ -9,17 +9,17 @@ export type SchemaError = Readonly<{
   params: Readonly<Record<string, unknown>>
 }>
 
-/** A document that has been looked at: typed, or with what is wrong about it. */
+/** The result of a check: the typed document, or how it differs from its schema. */
 export type Checked<T> =
   | Readonly<{ ok: true; value: T }>
   | Readonly<{ ok: false; errors: readonly SchemaError[] }>
 
-/** What the schema wants in the place of the error, as a phrase: "an integer", "at least 1". */
+/** What the schema expects at the location of the error, as a phrase: "a whole number", "at least 1". */
 export function describeExpectation(error: SchemaError): string {
   return EXPECTATIONS[error.keyword]?.(error.params) ?? `something else (${error.keyword})`
 }
 
-/** The names and positions on the way to the value, from the document's top. */
+/** The keys and positions that lead from the top of the document to the value. */
 export function locationOf(error: SchemaError): readonly string[] {
   const [, ...segments] = error.instancePath.split('/')
   return segments.map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))

@@ -1,4 +1,4 @@
-/** The forms a secret takes on its way through URLs, JSON and basic authentication; short values are no secrets. */
+/** The forms of a secret in URLs, JSON and basic authentication; none for a value too short to be a secret. */
 export function encodedForms(secret: string): readonly string[] {
   if (secret.length < 8) return []
   // Half of a surrogate pair has no URL form.

@@ -1,6 +1,6 @@
 /** How a tick ended. */
 export const TICK_OUTCOMES = {
-  processed: { exitCode: 0, meaning: 'runs were started or carried on' },
+  processed: { exitCode: 0, meaning: 'runs were started or adopted' },
   idle304: { exitCode: 0, meaning: 'GitHub reported no change' },
   idle_empty: { exitCode: 0, meaning: 'nothing to do' },
   skipped_concurrent: { exitCode: 0, meaning: 'another tick was planning' },

@@ -11,15 +11,15 @@ export function fromTimestamp(timestamp: Timestamp): number {
   return Date.parse(timestamp)
 }
 
-/** Since when something lasts: a stored time ahead of now shows that the clock was set back, and counts anew. */
+/** Since when something lasts. A stored time ahead of now shows that the clock was set back, and counts as now. */
 export function sinceWhen(stored: Timestamp | undefined, now: Timestamp): Timestamp {
   return stored !== undefined && stored <= now ? stored : now
 }
 
 /**
- * A stored waiting time in milliseconds since the epoch, or null when there is none or it cannot be
- * right: no wait is longer than `maxMs`, so one that seems to be shows that the clock was set back, and
- * going on finds the truth. A clock that jumped must not starve anything (design §5).
+ * A stored end of a wait, in milliseconds since the epoch; null = there is none, or it is impossible: no wait is
+ * longer than `maxMs`, so a longer one shows that the clock was set back. A clock that jumped must not delay
+ * anything for ever.
  */
 export function plausibleWait(until: Timestamp | null, now: number, maxMs: number): number | null {
   if (until === null) return null

@@ -1,9 +1,9 @@
-// The public-voice rule (design §9, R§8.11): nothing leaves that names a forbidden term or is too long.
-// It refuses and never rewrites, so that a human sees what the worker wanted to say.
+// The public-voice rule: no outgoing text contains a forbidden term or is too long. The rule refuses and never
+// rewrites, so that a human sees what the worker wanted to say.
 
 /** One outgoing text and how long it may be. */
 export type OutgoingText = Readonly<{
-  /** As shown in a fault: "pull request title", "comment" … */
+  /** The name shown in a fault, such as "pull request title". */
   where: string
   text: string
   limit: number
@@ -16,8 +16,8 @@ export type VoiceCheck =
   | Readonly<{ kind: 'too-long'; where: string; found: number; limit: number; unit: string }>
 
 /**
- * The first breach of the rule over all texts; a forbidden word outranks a length.
- * @param forbidden terms compared as lower-case substrings; blank terms are passed over
+ * The first breach of the rule in any text; a forbidden term is reported before a length.
+ * @param forbidden terms, found as substrings whatever their case; blank ones are ignored
  */
 export function checkVoice(
   texts: readonly OutgoingText[],
@@ -36,12 +36,12 @@ export function checkVoice(
   return { kind: 'fine' }
 }
 
-/** Characters as a person counts them: 256 emoji are 256. */
+/** The number of code points: an emoji outside the basic plane counts once. */
 export function characters(text: string): number {
   return [...text].length
 }
 
-/** At most `max` characters, the last of them an ellipsis when something was left out. */
+/** At most `max` characters, the last one an ellipsis when the text was cut. */
 export function shortenCharacters(text: string, max: number): string {
   const all = [...text]
   return all.length <= max ? text : `${all.slice(0, max - 1).join('')}…`

@@ -21,7 +21,7 @@ type RunPaths = Readonly<{
   /** The archived worker result. */
   result: string
   dryRunReport: string
-  /** For display only; never evidence of life (PROTOCOLS, Locks). */
+  /** For display only; never evidence of life (PROTOCOLS, Locks and hand-over). */
   heartbeat: string
   /** Holds everything below; written by runner and supervisor only. */
   directory: string

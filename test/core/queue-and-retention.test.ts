@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { closeCircuits } from '../../daemon/core/close-circuits.ts'
+import { closeCircuits } from '../../daemon/core/circuit-changes.ts'
 import { fateOfRun, giveUpRun } from '../../daemon/core/fate-of-run.ts'
 import { FAULTS } from '../../daemon/core/fault-catalogue.ts'
 import { type Journal, RUN_STAGES, type RunStage } from '../../daemon/core/journal.ts'
@@ -137,7 +137,7 @@ describe('a change of the queue by hand', () => {
   })
 
   describe('what becomes of the last run?', () => {
-    const KEPT = { isKept: true, isForced: false }
+    const KEPT = { isRetained: true, isForced: false }
     const needy = entryIn('needs_attention')
 
     test('a reset lets paid work go on at the stage in which it was stopped', () => {
@@ -159,7 +159,7 @@ describe('a change of the queue by hand', () => {
     })
 
     test('work that is not there any more does not go on; what is frozen does not need it', () => {
-      const lost = { isKept: false, isForced: false }
+      const lost = { isRetained: false, isForced: false }
       expect(fateOfRun('reset', needy, STOPPED, lost)).toEqual({ kind: 'nothing' })
       expect(fateOfRun('reset', needy, HALF_PUBLISHED, lost)).toMatchObject({ kind: 'resumed' })
     })

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import * as fc from 'fast-check'
-import { closeCircuits } from '../../daemon/core/close-circuits.ts'
+import { closeCircuits } from '../../daemon/core/circuit-changes.ts'
 import { fateOfRun, giveUpRun } from '../../daemon/core/fate-of-run.ts'
 import { issueId } from '../../daemon/core/issue-key.ts'
 import { QUEUE_VERBS, type QueueVerb, refusalHint } from '../../daemon/core/queue-verbs.ts'
@@ -330,11 +330,11 @@ async function operate(
   const claim = locks.take(entry.key, runId ?? makeRunId(world.now(), new Uint8Array(10)))
   if (claim === null) return
   const journal = runId === null ? null : journals.read(runId)
-  const isKept =
+  const isRetained =
     journal !== null &&
     existsSync(world.layout.run(journal.runId).result) &&
     existsSync(journal.treePath)
-  const fate = fateOfRun(verb, entry, journal, { isKept, isForced: false })
+  const fate = fateOfRun(verb, entry, journal, { isRetained, isForced: false })
   const id = issueId(entry.key)
   if (journal?.runner && journal.stage !== 'settled') world.endProcess(journal.runner.pid)
   const resume = fate.kind === 'resumed' ? { resume: fate.runId } : {}
