@@ -4,9 +4,10 @@ import { isDeniedName } from '../core/denied-environment.ts'
 import { looksLikeGithubToken } from '../core/redaction.ts'
 import { readHostEnvironment, withHostValues } from '../host/host-environment.ts'
 import { readFileBounded } from '../sys/files.ts'
+import { findProgram } from '../sys/find-program.ts'
 import { realPath } from '../sys/paths.ts'
-import { findProgram, runProcess } from '../sys/run-process.ts'
-import { isProviderName } from '../worker/build-environment.ts'
+import { runProcess } from '../sys/run-process.ts'
+import { isProviderName } from '../worker/provider-variables.ts'
 
 /** The token, found at its first use and kept only in this process's memory (design §10). */
 export type TokenOfProcess = Readonly<{

@@ -2,13 +2,8 @@ import { dirname, join } from 'node:path'
 import { type ConfigInspection, inspectConfig } from '../config/load-config.ts'
 import type { ConfigFiles } from '../config/read-yaml.ts'
 import { isFaultOf } from '../core/fault.ts'
-import {
-  firstKeys,
-  firstSection,
-  type PlannedFile,
-  planFile,
-  writePlanned,
-} from '../host/config-section.ts'
+import { firstKeys, firstSection } from '../host/config-section.ts'
+import { type PlannedFile, planFile, writePlanned } from '../host/planned-file.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
 import { realPath } from '../sys/paths.ts'
 import type { Setup } from './open-setup.ts'

@@ -1,6 +1,7 @@
+import type { EndReason } from './end-reasons.ts'
 import type { SupervisionEnd } from './executor.ts'
 import { type Fault, fault } from './fault.ts'
-import type { EndReason, ExitReport } from './supervision-files.ts'
+import type { ExitReport } from './supervision-files.ts'
 
 /** What the end of a worker means for its run, before its result is looked at (design §6). */
 export type EndClass =

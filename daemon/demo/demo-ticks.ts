@@ -1,7 +1,7 @@
 import { type Build, bundleOf } from '../app/build.ts'
+import { captureHead } from '../sys/capture-head.ts'
 import { systemClock } from '../sys/clock.ts'
 import { identifyProcess, type ProcessIdentity } from '../sys/process-identity.ts'
-import { captureHead } from '../sys/run-process.ts'
 import { type StartedProcess, signalGroup, startProcess } from '../sys/start-process.ts'
 import type { DemoScene } from './scene.ts'
 

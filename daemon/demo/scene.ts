@@ -9,8 +9,8 @@ import {
   readFileBounded,
   writeFileAtomic,
 } from '../sys/files.ts'
+import { findProgram } from '../sys/find-program.ts'
 import { makeTemporaryFolder } from '../sys/paths.ts'
-import { findProgram } from '../sys/run-process.ts'
 import { configuration, environmentOf } from './demo-settings.ts'
 import { DEMO, type DemoStory } from './demo-story.ts'
 import { endRuns } from './end-runs.ts'

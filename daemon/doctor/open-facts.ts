@@ -13,7 +13,8 @@ import { openRequestBuilder, type RequestBuilder } from '../github/http-request.
 import { type Gateway, readGateway } from '../host/gateway.ts'
 import { openJsonStore } from '../state/json-store.ts'
 import { systemClock } from '../sys/clock.ts'
-import { findProgram, runProcess } from '../sys/run-process.ts'
+import { findProgram } from '../sys/find-program.ts'
+import { runProcess } from '../sys/run-process.ts'
 import { type Category, type CheckGroup, environmentOfCron, type Finding } from './check-result.ts'
 
 type Environment = Readonly<Record<string, string>>

@@ -9,7 +9,7 @@ import { toTimestamp } from '../core/timestamp.ts'
 import { platformName } from '../sys/environment.ts'
 import { fileStatus, readFileTail, writeNewFile } from '../sys/files.ts'
 import { isAllowed, realPath } from '../sys/paths.ts'
-import { isProviderName } from '../worker/build-environment.ts'
+import { isProviderName } from '../worker/provider-variables.ts'
 import { type ConfiguredFacts, configuredFacts, type DoctorFacts } from './open-facts.ts'
 
 const FORMAT = 'caduceus-support'

@@ -1,4 +1,5 @@
 import { fault } from '../core/fault.ts'
+import type { GarbageItem } from '../core/garbage.ts'
 import {
   formatRepository,
   issueId,
@@ -11,7 +12,6 @@ import { LIMITS } from '../core/limits.ts'
 import type { QueueEntry } from '../core/queue-state.ts'
 import {
   decideRetention,
-  type GarbageItem,
   isOldEnough,
   type Liveness,
   livenessOf,

@@ -1,3 +1,4 @@
+import { CONTROL_FILES } from '../core/control-files.ts'
 import { describeFault, fault } from '../core/fault.ts'
 import type { Journal, Publication, PublishPlan } from '../core/journal.ts'
 import type { CapturedTree, RunTree } from '../core/ports.ts'
@@ -7,8 +8,8 @@ import { renderDryRun } from '../publish/render-body.ts'
 import { renderPublication } from '../publish/render-publication.ts'
 import { validateTree } from '../publish/validate-tree.ts'
 import { writeFileAtomic } from '../sys/files.ts'
-import { CONTROL_FILES } from '../worker/build-environment.ts'
-import { readResult, type WorkerResult } from '../worker/validate-result.ts'
+import { readResult } from '../worker/read-result.ts'
+import type { WorkerResult } from '../worker/validate-result.ts'
 import { type RunPorts, secretsOf } from './run-ports.ts'
 
 /** How much of a difference a dry-run report shows. */

@@ -1,6 +1,6 @@
 import { fault } from '../core/fault.ts'
 import { fileStatus } from '../sys/files.ts'
-import { findProgram } from '../sys/run-process.ts'
+import { findProgram } from '../sys/find-program.ts'
 
 /**
  * The worker command with its program found, before anything is spent on the run.

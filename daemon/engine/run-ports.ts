@@ -2,7 +2,7 @@ import type { Executor } from '../core/executor.ts'
 import type { RecordedProcess } from '../core/journal.ts'
 import type { Claim, Clock, Git, GitHub, Journals, Log, Store } from '../core/ports.ts'
 import type { StateLayout } from '../state/layout.ts'
-import { workerSecrets } from '../worker/build-environment.ts'
+import { workerSecrets } from '../worker/provider-variables.ts'
 import type { PromptTemplates } from '../worker/render-prompt.ts'
 import type { RunSettings } from './tick-ports.ts'
 

@@ -10,9 +10,9 @@ import {
   removePath,
   writeFileAtomic,
 } from '../sys/files.ts'
-import { syncFilesystemOf } from '../sys/native.ts'
 import { makeWritable } from '../sys/open-up-folders.ts'
 import { copyWithTime, movePath, setModified } from '../sys/paths.ts'
+import { syncFilesystemOf } from '../sys/sync-filesystem.ts'
 import type { RunGit } from './run-git.ts'
 
 type TreeRequest = WorkerRepositoryRequest & Readonly<{ indexPath: string }>

@@ -3,8 +3,9 @@ import { describeThrown, fault } from '../core/fault.ts'
 import { redact } from '../core/redaction.ts'
 import { systemClock } from '../sys/clock.ts'
 import { ensureDirectory, isDirectory, isExecutableFile } from '../sys/files.ts'
+import { findProgram } from '../sys/find-program.ts'
 import { type KernelLock, waitForLock } from '../sys/kernel-lock.ts'
-import { findProgram, runProcess } from '../sys/run-process.ts'
+import { runProcess } from '../sys/run-process.ts'
 
 // The host's own command line, through which alone its jobs are changed. Its exit code is 0 whatever
 // happens and its words are no contract (H§5.2), so nothing here says whether a call succeeded: whoever

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import type { Garbage, GarbageItem, GarbageKind } from '../core/garbage.ts'
 import { parseRepositoryName } from '../core/issue-key.ts'
-import type { Garbage, GarbageItem, GarbageKind } from '../core/retention.ts'
 import { isRunId } from '../core/run-id.ts'
 import { type FileStatus, fileStatus, listDirectory, removeFile, removePath } from '../sys/files.ts'
 import { isLocked } from '../sys/kernel-lock.ts'

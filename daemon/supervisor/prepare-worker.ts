@@ -7,10 +7,11 @@ import {
   RUN_FILES,
   SUPERVISOR_FDS,
 } from '../core/supervision-files.ts'
-import { readDescriptor } from '../sys/drain-descriptor.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
 import { inheritLock, type KernelLock, tryLock } from '../sys/kernel-lock.ts'
-import { setChildSubreaper, setNonDumpable } from '../sys/native.ts'
+import { setNonDumpable } from '../sys/protect-process.ts'
+import { readDescriptor } from '../sys/read-descriptor.ts'
+import { setChildSubreaper } from '../sys/reap.ts'
 import { startTranscript, type Transcript } from './transcript.ts'
 
 /** execve takes at most 6 MiB of arguments and environment together on Linux; JSON may double it. */
@@ -18,7 +19,7 @@ const MAX_ENVIRONMENT_BYTES = 16 * 1024 * 1024
 /** The runner writes at once after it spawned us; longer means that it was stopped. */
 const ENVIRONMENT_WAIT_MS = 30_000
 
-export type PreparedRun = Readonly<{
+export type PreparedWorker = Readonly<{
   launch: Launch
   environment: Readonly<Record<string, string>>
   transcript: Transcript
@@ -30,7 +31,7 @@ export type PreparedRun = Readonly<{
  * Everything that can fail before something is paid for. Any fault here ends the supervisor without a
  * `started.json`, so whoever watches knows that no worker ran (P§2).
  */
-export function prepareRun(directory: string): PreparedRun {
+export function prepareWorker(directory: string): PreparedWorker {
   const lockPath = `${directory}/${RUN_FILES.supervisorLock}`
   if (inheritLock(SUPERVISOR_FDS.lock, lockPath) === null) throw refused('its lock was not given')
   // The worker's environment is in our memory: keep it, and ourselves, from being traced.

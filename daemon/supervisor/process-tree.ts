@@ -1,7 +1,6 @@
 // All processes of a run (P§4). The supervisor has one child of its own, the worker, whose end is told by
 // whoever started it (sys/spawn-worker.ts); everything else it adopts as the subreaper and has to collect itself.
 
-import { reap } from '../sys/native.ts'
 import {
   childrenOf,
   identifyProcess,
@@ -9,8 +8,9 @@ import {
   ownIdentity,
   type ProcessIdentity,
 } from '../sys/process-identity.ts'
-import type { WorkerProcess } from '../sys/spawn-worker.ts'
+import { reap } from '../sys/reap.ts'
 import { killIdentity } from '../sys/terminate.ts'
+import type { WorkerProcess } from '../sys/worker-process.ts'
 
 /** What ending a run needs of the system. */
 export type ProcessTree = Readonly<{

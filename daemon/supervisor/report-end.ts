@@ -1,54 +1,12 @@
 import { dirname } from 'node:path'
+import type { EndReason } from '../core/end-reasons.ts'
 import { isFault, isFaultOf } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
-import type { EndReason, ExitReport, Launch } from '../core/supervision-files.ts'
+import type { ExitReport } from '../core/supervision-files.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import { syncFilesystemOf } from '../sys/native.ts'
-import type { PreparedRun } from './prepare-worker.ts'
+import { syncFilesystemOf } from '../sys/sync-filesystem.ts'
+import type { PreparedWorker } from './prepare-worker.ts'
 import { writeExit } from './report-files.ts'
-
-/** What is known at one look at a living worker. Times in milliseconds since the epoch. */
-export type Observation = Readonly<{
-  now: number
-  deadlineAt: number
-  cancelRequested: boolean
-  /** The supervisor itself was asked to end. */
-  signalled: boolean
-  transcriptFailed: boolean
-  /** The result file claims success. */
-  hasResult: boolean
-  /** How long output, result and tree have been unchanged. */
-  quietMs: number
-}>
-
-export type EndLimits = Pick<Launch, 'completionGraceMs' | 'stallMs'>
-
-type Rule = Readonly<{
-  reason: EndReason
-  applies: (seen: Observation, limits: EndLimits) => boolean
-}>
-
-/** In order of precedence: what somebody asked for comes before what the time brings. */
-const RULES: readonly Rule[] = [
-  { reason: 'cancelled', applies: (seen) => seen.cancelRequested },
-  { reason: 'signal', applies: (seen) => seen.signalled },
-  { reason: 'transcript-failed', applies: (seen) => seen.transcriptFailed },
-  {
-    reason: 'completion-grace',
-    applies: (seen, { completionGraceMs }) =>
-      completionGraceMs > 0 && seen.hasResult && seen.quietMs >= completionGraceMs,
-  },
-  { reason: 'deadline', applies: (seen) => seen.now >= seen.deadlineAt },
-  {
-    reason: 'stalled',
-    applies: (seen, { stallMs }) => stallMs > 0 && seen.quietMs >= stallMs,
-  },
-]
-
-/** Why a living worker has to be ended now, or null (design §6, §7). */
-export function decideEnd(seen: Observation, limits: EndLimits): EndReason | null {
-  return RULES.find((rule) => rule.applies(seen, limits))?.reason ?? null
-}
 
 /** A full disk may be emptied by somebody; meanwhile the lock tells that the run is not over. */
 const RETRY_MS = 1000
@@ -65,7 +23,7 @@ type EndFacts = Omit<ExitReport, 'endedAt' | 'transcriptBytes' | 'transcriptTrun
  * Faults: sys/io, when that fails for a minute; then there is no exit.json.
  */
 export async function reportEnd(
-  scene: Readonly<{ clock: Clock; directory: string; run: PreparedRun }>,
+  scene: Readonly<{ clock: Clock; directory: string; run: PreparedWorker }>,
   facts: EndFacts,
 ): Promise<void> {
   const { clock, directory, run } = scene

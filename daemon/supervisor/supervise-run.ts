@@ -14,19 +14,19 @@ import type { Started } from '../core/supervision-files.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { drainDescriptor } from '../sys/drain-descriptor.ts'
 import { closeDescriptor } from '../sys/files.ts'
-import { onSignals } from '../sys/leaving.ts'
-import { createPipe } from '../sys/native.ts'
+import { onSignals } from '../sys/on-signals.ts'
+import { createPipe } from '../sys/pipe.ts'
 import { ownIdentity } from '../sys/process-identity.ts'
 import { spawnWorker } from '../sys/spawn-worker.ts'
 import { watchActivity } from './activity.ts'
-import { prepareRun } from './prepare-worker.ts'
+import { prepareWorker } from './prepare-worker.ts'
 import { reportEnd } from './report-end.ts'
 import { writeStarted } from './report-files.ts'
 import { superviseWorker } from './supervise-worker.ts'
 
-/** Runs the worker described in a run's folder; resolves when exit.json is durable. Faults: any of `prepareRun`. */
+/** Runs the worker described in a run's folder; resolves when exit.json is durable. Faults: any of `prepareWorker`. */
 export async function superviseRun(clock: Clock, directory: string): Promise<void> {
-  const run = prepareRun(directory)
+  const run = prepareWorker(directory)
   const { launch, transcript, treeLock } = run
   const stop = new AbortController()
   const ignore = onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], () => stop.abort())

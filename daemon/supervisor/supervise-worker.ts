@@ -1,17 +1,19 @@
+import type { EndReason } from '../core/end-reasons.ts'
 import { describeThrown, isFault } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
-import type { EndReason, Started } from '../core/supervision-files.ts'
+import type { Started } from '../core/supervision-files.ts'
 import { fromTimestamp } from '../core/timestamp.ts'
 import { settlesWithin } from '../sys/bounded-waits.ts'
 import type { Drain } from '../sys/drain-descriptor.ts'
-import { onSignals } from '../sys/leaving.ts'
+import { onSignals } from '../sys/on-signals.ts'
 import { processSource } from '../sys/process-source.ts'
-import type { WorkerExit, WorkerProcess } from '../sys/spawn-worker.ts'
+import type { WorkerExit, WorkerProcess } from '../sys/worker-process.ts'
 import type { Activity } from './activity.ts'
+import { decideEnd } from './decide-end.ts'
 import { endProcesses } from './end-processes.ts'
-import type { PreparedRun } from './prepare-worker.ts'
+import type { PreparedWorker } from './prepare-worker.ts'
 import { ownProcessTree, type ProcessTree } from './process-tree.ts'
-import { decideEnd, reportEnd } from './report-end.ts'
+import { reportEnd } from './report-end.ts'
 import { isCancelled, writeStarted } from './report-files.ts'
 
 /** Between looks at control file, time and processes. */
@@ -26,7 +28,7 @@ const RETRY_MS = 10_000
 export type Scene = Readonly<{
   clock: Clock
   directory: string
-  run: PreparedRun
+  run: PreparedWorker
   started: Started
   activity: Activity
   drain: Drain

@@ -15,8 +15,8 @@ import {
 } from 'node:fs'
 import { fault } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
+import { flock } from './flock.ts'
 import { errorCode, ioFault } from './io-fault.ts'
-import { flock } from './native.ts'
 
 const OPEN_FLAGS =
   constants.O_RDWR |

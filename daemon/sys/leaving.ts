@@ -1,18 +1,5 @@
 import { writeSync } from 'node:fs'
-
-/**
- * Calls a handler for each of the signals instead of the default action, until the returned function
- * is called.
- */
-export function onSignals(
-  signals: readonly NodeJS.Signals[],
-  handler: (signal: NodeJS.Signals) => void,
-): () => void {
-  for (const signal of signals) process.on(signal, handler)
-  return () => {
-    for (const signal of signals) process.off(signal, handler)
-  }
-}
+import { onSignals } from './on-signals.ts'
 
 // How a process of ours ends before its work is done. Ending at any line is safe: whoever comes next goes
 // on from what is durable. So a process that should be gone leaves, instead of hoping for its own order.

@@ -1,8 +1,6 @@
-import { isAbsolute, join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { type Fault, fault } from '../core/fault.ts'
 import { onAbort } from './bounded-waits.ts'
-import { isExecutableFile } from './files.ts'
+import { captureHead } from './capture-head.ts'
 import { currentBootId, identifyProcess } from './process-identity.ts'
 import { type StartedProcess, signalGroup, startProcess } from './start-process.ts'
 import { killSession } from './terminate.ts'
@@ -97,13 +95,6 @@ export async function runProcess(request: ProcessRequest): Promise<ProcessResult
   }
 }
 
-/** The absolute path of a program: itself, or found in the absolute folders of PATH; null = none. */
-export function findProgram(name: string, env: Readonly<Record<string, string>>): string | null {
-  if (name.includes('/')) return isAbsolute(name) && isExecutableFile(name) ? name : null
-  const folders = (env['PATH'] ?? '').split(':').filter(isAbsolute)
-  return folders.map((folder) => join(folder, name)).find(isExecutableFile) ?? null
-}
-
 /** The first thing that ends the wait; `stop` frees the timer and the listener. */
 function watchInterruptions(request: ProcessRequest): {
   interrupted: Promise<Interruption>
@@ -170,45 +161,4 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
     resolve = settle
   })
   return { promise, resolve }
-}
-
-/** The first bytes of a stream, in one buffer that grows by doubling. */
-export type CapturedHead = Readonly<{
-  /** What has come so far, at most `maxBytes`. */
-  bytes(): Buffer
-  /** Whether more came than was kept. */
-  isTruncated(): boolean
-}>
-
-const FIRST_BYTES = 8192
-
-/**
- * Keeps the first `maxBytes` of a stream and goes on reading, so that the writer is never blocked.
- * A stream that fails counts as ended.
- * @param onTruncated called once, when the first byte too many comes
- */
-export function captureHead(
-  stream: Readable | null | undefined,
-  maxBytes: number,
-  onTruncated: () => void,
-): CapturedHead {
-  let kept = Buffer.allocUnsafe(Math.min(FIRST_BYTES, maxBytes))
-  let length = 0
-  let truncated = false
-  stream?.on('error', () => {})
-  stream?.on('data', (chunk: Buffer) => {
-    const wanted = Math.min(length + chunk.length, maxBytes)
-    if (wanted > kept.length) {
-      const larger = Buffer.allocUnsafe(Math.min(Math.max(wanted, kept.length * 2), maxBytes))
-      kept.copy(larger, 0, 0, length)
-      kept = larger
-    }
-    chunk.copy(kept, length, 0, wanted - length)
-    const exceeds = length + chunk.length > maxBytes
-    length = wanted
-    if (!exceeds || truncated) return
-    truncated = true
-    onTruncated()
-  })
-  return { bytes: () => kept.subarray(0, length), isTruncated: () => truncated }
 }

@@ -3,7 +3,8 @@ import { isFault } from '../core/fault.ts'
 import type { Clock } from '../core/ports.ts'
 import { platformName } from './environment.ts'
 import { fileStatus, isDirectory, readFileBounded } from './files.ts'
-import { findProgram, runProcess } from './run-process.ts'
+import { findProgram } from './find-program.ts'
+import { runProcess } from './run-process.ts'
 
 // A service manager that ends a service ends everything in its control group: a restart of the host's
 // gateway would end every run that one of its ticks started. So a run is put into a group of its own, a

@@ -2,7 +2,7 @@
 
 import { closeSync } from 'node:fs'
 import { errorCode, ioFault } from './io-fault.ts'
-import { openPidfd, signalPidfd } from './native.ts'
+import { openPidfd, signalPidfd } from './pidfd.ts'
 import type { ProcessEntry } from './process-entry.ts'
 import {
   currentBootId,

@@ -1,8 +1,10 @@
+import { CONTROL_FILES } from '../core/control-files.ts'
 import { isDeniedName } from '../core/denied-environment.ts'
 import { formatRepository, type IssueKey, repositoryOf } from '../core/issue-key.ts'
 import { LIMITS } from '../core/limits.ts'
 import { looksLikeGithubToken } from '../core/redaction.ts'
 import { cutUtf8 } from './cut-utf8.ts'
+import { isProviderName } from './provider-variables.ts'
 
 /** Names every worker gets when they exist (design §7, R§7.1). */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
@@ -15,15 +17,6 @@ const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   'TERM',
   'TMPDIR',
 ])
-const ALLOWED_PREFIXES = ['OPENAI_', 'ANTHROPIC_', 'OPENROUTER_', 'OPENCODE_'] as const
-
-/** Files of ours in the worker's tree; they never reach a commit (design §7). */
-export const CONTROL_FILES = {
-  prompt: 'worker-prompt.md',
-  context: 'worker-context.json',
-  result: 'worker-result.json',
-} as const satisfies Record<string, string>
-
 /** What a run tells its worker. */
 export type WorkerFacts = Readonly<{
   key: IssueKey
@@ -58,33 +51,6 @@ export function buildWorkerEnvironment(
 
 function isAllowed(name: string, allowlist: readonly string[]): boolean {
   return isProviderName(name, allowlist) || (ALLOWED_NAMES.has(name) && !isDeniedName(name))
-}
-
-/** Whether workers get a variable for their provider's sake, or because the operator says so. */
-export function isProviderName(name: string, allowlist: readonly string[]): boolean {
-  if (isDeniedName(name) || name.startsWith('CADUCEUS_')) return false
-  if (ALLOWED_PREFIXES.some((prefix) => name.startsWith(prefix))) return true
-  return allowlist.some((pattern) =>
-    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
-  )
-}
-
-/** Of the variables a provider's tools read, those with such a word in the name hold a secret. */
-const SECRET_WORDS = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/
-
-/**
- * Values a worker is given that nobody else may see: those of every variable the operator has listed, and of the
- * provider's variables that are named like a secret. The worker knows them and may tell them in its result.
- */
-export function workerSecrets(
-  source: Readonly<Record<string, string>>,
-  allowlist: readonly string[],
-): readonly string[] {
-  return Object.entries(source).flatMap(([name, value]) => {
-    if (!isProviderName(name, allowlist)) return []
-    const isProviders = ALLOWED_PREFIXES.some((prefix) => name.startsWith(prefix))
-    return isProviders && !SECRET_WORDS.test(name) ? [] : [value.trim()]
-  })
 }
 
 function isSecret(value: string, secrets: readonly string[]): boolean {

@@ -1,13 +1,16 @@
-import { fault, reasonOf } from '../core/fault.ts'
+import { fault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
 import { redact } from '../core/redaction.ts'
 import { shortenCharacters } from '../core/voice.ts'
-import { readFileBounded } from '../sys/files.ts'
 import { cutUtf8 } from './cut-utf8.ts'
+import {
+  FIELDS,
+  type FieldRule,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+} from './result-fields.ts'
 import { findJsonHazard, type JsonHazard } from './strict-json.ts'
-
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject
-export type JsonObject = Readonly<{ [name: string]: JsonValue }>
 
 /** What a worker left, checked (design §6, R§7.2 without `investigation`). */
 export type WorkerResult = Readonly<{
@@ -21,24 +24,6 @@ export type WorkerResult = Readonly<{
 export type ParsedResult =
   | Readonly<{ kind: 'success'; result: WorkerResult }>
   | Readonly<{ kind: 'failure'; status: string; summary: string }>
-
-// C0 and C1 controls and the line separators; \n \r \t are allowed where text may have lines.
-const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]/u
-const CONTROL_BUT_LINES = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]/u
-const UNPAIRED_SURROGATE = /[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
-
-type FieldRule = Readonly<{ required: boolean; problem: (value: JsonValue) => string | null }>
-
-const FIELDS = {
-  status: {
-    required: true,
-    problem: (value) => (typeof value === 'string' ? null : 'is not a text'),
-  },
-  summary: { required: true, problem: summaryProblem },
-  commit_message: { required: true, problem: commitMessageProblem },
-  pull_request_title: { required: true, problem: titleProblem },
-  artifacts: { required: false, problem: artifactsProblem },
-} as const satisfies Record<string, FieldRule>
 
 const HAZARDS = {
   'duplicate-key': (hazard: JsonHazard) => `the key ${show(hazard)} stands twice`,
@@ -137,56 +122,9 @@ function parseJson(text: string, transcript: string): JsonValue {
   }
 }
 
-function summaryProblem(value: JsonValue): string | null {
-  return textProblem(value, (text) =>
-    Buffer.byteLength(text) > LIMITS.summaryBytes
-      ? `is longer than ${LIMITS.summaryBytes} bytes`
-      : null,
-  )
-}
-
-function commitMessageProblem(value: JsonValue): string | null {
-  return textProblem(value, (text) => {
-    if (CONTROL_BUT_LINES.test(text)) return 'has a control character'
-    return Buffer.byteLength(text) > LIMITS.commitMessageBytes
-      ? `is longer than ${LIMITS.commitMessageBytes} bytes`
-      : null
-  })
-}
-
-function titleProblem(value: JsonValue): string | null {
-  return textProblem(value, (text) =>
-    CONTROL.test(text) ? 'has a control character or more than one line' : null,
-  )
-}
-
-/** What every text has to be, then what this one has to be. */
-function textProblem(value: JsonValue, further: (text: string) => string | null): string | null {
-  if (typeof value !== 'string') return 'is not a text'
-  if (value.trim() === '') return 'is blank'
-  if (value.includes('\0')) return 'has a NUL character'
-  if (UNPAIRED_SURROGATE.test(value)) return 'has half a character (an unpaired surrogate)'
-  return further(value)
-}
-
-function artifactsProblem(value: JsonValue): string | null {
-  if (!isObject(value)) return 'is not an object'
-  const keys = Object.keys(value)
-  if (keys.length > LIMITS.artifacts) return `has more than ${LIMITS.artifacts} entries`
-  const isBad = (key: string): boolean =>
-    key === '' || Buffer.byteLength(key) > LIMITS.artifactKeyBytes || CONTROL.test(key)
-  return keys.some(isBad)
-    ? `has a key that is empty, longer than ${LIMITS.artifactKeyBytes} bytes or has a control character`
-    : null
-}
-
 /** What a worker says of its failure is told, whatever it is: half characters and NULs are not. */
 function fixEncoding(text: string): string {
   return cutUtf8(text.replaceAll(/[\p{Surrogate}\0]/gu, '\uFFFD'), LIMITS.summaryBytes)
-}
-
-function isObject(value: JsonValue): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function invalid(reason: string): Error {
@@ -199,32 +137,4 @@ function show(hazard: JsonHazard): string {
 
 function shorten(text: string): string {
   return shortenCharacters(text, 64)
-}
-
-/**
- * The result file of a run. The file is opened without following links and only when it is a regular
- * file with no other name, for another one may lie where the worker may not look; no more than 1 MiB is
- * read (R§7.2). The bytes are those of the file, secrets and all.
- * @param transcript where the worker's output is; named in the faults
- * @param known secret values the worker may have told
- * Faults: worker/result-missing, worker/result-unreadable, worker/result-invalid.
- */
-export function readResult(
-  path: string,
-  transcript: string,
-  known: readonly string[],
-): { parsed: ParsedResult; bytes: Uint8Array } {
-  const bytes = readOrFault(path, transcript)
-  if (bytes === null) throw fault('worker/result-missing', { transcript })
-  return { parsed: parseResult(bytes, transcript, known), bytes }
-}
-
-function readOrFault(path: string, transcript: string): Uint8Array | null {
-  try {
-    return readFileBounded(path, LIMITS.resultBytes, { refuseHardLinks: true })
-  } catch (cause) {
-    // What the worker put there in place of a file is the worker's doing, not a fault around us.
-    const reason = `it is ${reasonOf(cause)}`
-    throw fault('worker/result-unreadable', { reason, transcript }, cause)
-  }
 }

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { classifyEnd, type EndFacts } from '../../daemon/core/classify-end.ts'
 import { isDeniedName, mayExposeDenied } from '../../daemon/core/denied-environment.ts'
 import { countEffects, type Effect } from '../../daemon/core/effects.ts'
+import { END_REASONS, type EndReason } from '../../daemon/core/end-reasons.ts'
 import { fault } from '../../daemon/core/fault.ts'
 import { FAULTS } from '../../daemon/core/fault-catalogue.ts'
 import {
@@ -27,8 +28,6 @@ import { branchOf, isRunId, makeRunId } from '../../daemon/core/run-id.ts'
 import {
   CANCEL_REQUEST,
   claimsSuccess,
-  END_REASONS,
-  type EndReason,
   type ExitReport,
   formatRunFile,
   isCancelRequest,

@@ -2,14 +2,13 @@ import { describe, expect, test } from '@jest/globals'
 import { closeCircuits } from '../../daemon/core/circuit-changes.ts'
 import { fateOfRun, giveUpRun } from '../../daemon/core/fate-of-run.ts'
 import { FAULTS } from '../../daemon/core/fault-catalogue.ts'
+import { GARBAGE_KINDS, type GarbageKind } from '../../daemon/core/garbage.ts'
 import { type Journal, RUN_STAGES, type RunStage } from '../../daemon/core/journal.ts'
 import { newEntry, PHASES, type Phase, type QueueEntry } from '../../daemon/core/queue-state.ts'
 import { QUEUE_VERBS, type QueueVerb, refusalHint } from '../../daemon/core/queue-verbs.ts'
 import { resumableStage } from '../../daemon/core/resume.ts'
 import {
   decideRetention,
-  GARBAGE_KINDS,
-  type GarbageKind,
   isOldEnough,
   LIVENESS_CLASSES,
   type Liveness,

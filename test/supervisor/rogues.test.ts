@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/g
 import { classifyEnd } from '../../daemon/core/classify-end.ts'
 import type { LaunchRequest } from '../../daemon/core/executor.ts'
 import type { ExitReport } from '../../daemon/core/supervision-files.ts'
-import { watchSupervisor } from '../../daemon/supervision/trusted-host.ts'
+import { watchSupervisor } from '../../daemon/supervision/watch-supervisor.ts'
 import { systemClock } from '../../daemon/sys/clock.ts'
 import { processesWorkingIn } from '../../daemon/sys/find-processes.ts'
 import { isLocked } from '../../daemon/sys/kernel-lock.ts'

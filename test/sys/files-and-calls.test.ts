@@ -37,14 +37,11 @@ import {
   removePath,
   writeFileAtomic,
 } from '../../daemon/sys/files.ts'
-import {
-  createPipe,
-  openPidfd,
-  reap,
-  signalPidfd,
-  syncFilesystemOf,
-} from '../../daemon/sys/native.ts'
 import { realPath } from '../../daemon/sys/paths.ts'
+import { openPidfd, signalPidfd } from '../../daemon/sys/pidfd.ts'
+import { createPipe } from '../../daemon/sys/pipe.ts'
+import { reap } from '../../daemon/sys/reap.ts'
+import { syncFilesystemOf } from '../../daemon/sys/sync-filesystem.ts'
 import { actorsOf, bundleFixture, waitUntil } from '../support/processes.ts'
 import { createSharedClock } from '../support/program-rig.ts'
 

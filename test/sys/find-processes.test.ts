@@ -20,7 +20,7 @@ let folder: string
 let sleepers: ChildProcess[] = []
 
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), 'find-processes-')))
+  folder = realpathSync.native(mkdtempSync(join(tmpdir(), 'find-processes-')))
 })
 
 afterEach(async () => {

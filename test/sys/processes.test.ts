@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { findProgram } from '../../daemon/sys/find-program.ts'
 import {
   childrenOf,
   currentBootId,
@@ -29,7 +30,7 @@ import {
   type ProcessIdentity,
 } from '../../daemon/sys/process-identity.ts'
 import { psSource } from '../../daemon/sys/ps.ts'
-import { findProgram, type ProcessRequest, runProcess } from '../../daemon/sys/run-process.ts'
+import { type ProcessRequest, runProcess } from '../../daemon/sys/run-process.ts'
 import { spawnDetached } from '../../daemon/sys/spawn-detached.ts'
 import { killIdentity, killSession } from '../../daemon/sys/terminate.ts'
 import { actorsOf, bundleFixture, commandLineOf, waitUntil } from '../support/processes.ts'
