@@ -6,7 +6,7 @@ import { buildOfThisProgram } from './app/build.ts'
 
 const UNKNOWN_COMMAND = /^command (.+) not found\.?$/i
 
-/** Runs one command line. Sets the exit code; faults are told by the commands themselves. */
+/** Runs one command line. Sets the exit code; the commands themselves print faults. */
 export async function runCommandLine(argv: readonly string[]): Promise<void> {
   const { dist } = buildOfThisProgram()
   try {

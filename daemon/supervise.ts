@@ -1,4 +1,4 @@
-// The second process: keeps one worker. Its import graph stays tiny, so that it starts close to bare node.
+// The supervisor process: keeps one worker. Its import graph stays tiny, so that it starts close to bare node.
 
 import { describeFault } from './core/fault.ts'
 import { superviseRun } from './supervisor/supervise-run.ts'

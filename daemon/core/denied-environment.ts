@@ -1,4 +1,4 @@
-// Which environment variables never reach a worker, whatever an allow-list says (design §7, R§7.1).
+// Which environment variables never reach a worker, whatever an allow-list says.
 // Names are compared without case: a credential is none the less one for being spelled `github_token`.
 
 /** Why a name is denied; every row is a rule of its own. */
@@ -18,7 +18,7 @@ export const DENIED_NAMES = [
   },
 ] as const satisfies readonly { why: string; matches: (upperCaseName: string) => boolean }[]
 
-/** Well-known credentials; a wildcard whose prefix begins one of them asks for too much. */
+/** Well-known credentials; a wildcard whose prefix starts one of them asks for too much. */
 const KNOWN_CREDENTIALS = [
   'GITHUB_TOKEN',
   'GITHUB_ENTERPRISE_TOKEN',
@@ -38,9 +38,9 @@ export function isDeniedName(name: string): boolean {
 
 /**
  * Whether an entry of `worker_env_allowlist` is out to expose a denied variable: it is one, or it is a
- * wildcard that begins a well-known credential or is wholly about GitHub or the daemon itself.
- * What such an entry let through would still be dropped by `isDeniedName`; refusing it at load keeps
- * the operator from believing otherwise (R§2.8).
+ * wildcard that starts a well-known credential or is wholly about GitHub or the daemon itself.
+ * What such an entry let through would still be dropped by `isDeniedName`; refusing it at load tells
+ * the operator so in time.
  * @param entry an exact name, or a prefix ending in `*`
  */
 export function mayExposeDenied(entry: string): boolean {

@@ -10,7 +10,7 @@ export type SupervisedRun = Readonly<{
 
 export type LaunchRequest = SupervisedRun &
   Readonly<{
-    /** The worker command; the program is an absolute path, or is looked up in the worker's PATH. */
+    /** The worker command; the program is an absolute path, or is searched in the worker's PATH. */
     argv: readonly [string, ...string[]]
     /** The worker's whole environment. It travels over a pipe and stands in no file. */
     environment: Readonly<Record<string, string>>
@@ -31,7 +31,7 @@ export type LaunchOutcome =
   /** A supervisor of this run is alive, or one has started a worker before: watch it instead. */
   | Readonly<{ kind: 'already-launched' }>
 
-/** What became of a run, as far as its files and locks tell. */
+/** What became of a run, as far as its files and locks show. */
 export type SupervisionEnd =
   | Readonly<{ kind: 'ended'; report: ExitReport }>
   /**
@@ -39,7 +39,7 @@ export type SupervisionEnd =
    * `launched: false` that there never was a supervisor.
    */
   | Readonly<{ kind: 'vanished'; launched: boolean; workerStarted: boolean }>
-  /** It holds its lock beyond every time it can rightly need (stopped, wedged): see `Executor.killSupervisor`. */
+  /** It holds its lock beyond every time it can rightly need (stopped, hung): see `Executor.killSupervisor`. */
   | Readonly<{ kind: 'overdue' }>
   /** The watcher's own signal ended the watching; the run goes on. */
   | Readonly<{ kind: 'unwatched' }>
@@ -61,10 +61,10 @@ export type Executor = {
   launch(request: LaunchRequest): Promise<LaunchOutcome>
   /** Waits for the end of a launched run; used alike by its runner and an adopter. Faults: sys/io. */
   watch(run: SupervisedRun, watching?: Watching): Promise<SupervisionEnd>
-  /** Asks the supervisor to end the run; `watch` tells when it has. Faults: sys/io. */
+  /** Asks the supervisor to end the run; `watch` returns when it has. Faults: sys/io. */
   cancel(run: SupervisedRun): void
-  /** Kills an overdue supervisor (P§1); false = it still holds its lock. */
+  /** Kills an overdue supervisor (PROTOCOLS, Adoption); false = it still holds its lock. */
   killSupervisor(run: SupervisedRun): Promise<boolean>
-  /** After a vanished supervisor: ends what it has left, until nothing holds the tree (P§1). */
+  /** After a vanished supervisor: ends its orphans, until nothing holds the tree (PROTOCOLS, Adoption). */
   reap(run: SupervisedRun): Promise<ReapOutcome>
 }

@@ -1,6 +1,6 @@
 import type { RepositoryName } from './issue-key.ts'
 
-/** What may be left over under the state directory. */
+/** Kinds of garbage under the state directory. */
 export const GARBAGE_KINDS = {
   temporary: { meaning: 'a file in the making that its writer did not finish' },
   tree: { meaning: 'the checkout of a run' },
@@ -25,12 +25,12 @@ export type GarbageItem = Readonly<{
   holds: 'journal' | 'files' | 'nothing'
 }>
 
-/** Finds and removes what is left over. Nothing outside the state directory, no link is followed. */
+/** Finds and removes garbage. Nothing outside the state directory, no link is followed. */
 export type Garbage = {
   /** Oldest run first. Faults: sys/io. */
   list(kind: GarbageKind): readonly GarbageItem[]
   /** Whether a supervisor or a process of a worker still holds a lock of the run. Faults: sys/io. */
   isInUse(runId: string): boolean
   /** Anything but a tree, which goes by way of git. Repeatable. Faults: sys/io. */
-  remove(leftover: GarbageItem): Promise<void>
+  remove(item: GarbageItem): Promise<void>
 }

@@ -4,9 +4,9 @@ import { PHASES, type QueueEntry } from './queue-state.ts'
 import { resumableStage } from './resume.ts'
 import { fromTimestamp } from './timestamp.ts'
 
-// How long what runs leave behind is kept, and why. Looks at nothing: facts go in, verdicts come out.
+// How long the garbage of runs is retained, and why. Pure: facts go in, decisions come out.
 
-/** How long things are kept, in milliseconds. */
+/** How long things are retained, in milliseconds. */
 export type RetentionPolicy = Readonly<{
   /** `run_retention_days`. */
   runMs: number
@@ -16,15 +16,15 @@ export type RetentionPolicy = Readonly<{
   atticMs: number
 }>
 
-/** After which time something goes: `leftover` is an hour, the others are configured. */
-type Period = 'never' | 'leftover' | 'tree' | 'run' | 'attic'
+/** After which time something goes: `garbage` is an hour, the others are configured. */
+type Period = 'never' | 'garbage' | 'tree' | 'run' | 'attic'
 
 /** Nobody works on one file, or makes the folder of one run, for longer. */
-const LEFTOVER_MS = 3_600_000
+const GARBAGE_MS = 3_600_000
 
 /**
  * How a run stands with its issue, and after which time its files and its tree go. Work that is paid for
- * is kept as long as the run; a tree that only failed until the next attempt, or a day (design §7).
+ * is retained as long as the run; a tree that only failed until the next attempt, or a day.
  */
 // biome-ignore format: a table is read by its rows
 export const LIVENESS_CLASSES = {
@@ -35,22 +35,22 @@ export const LIVENESS_CLASSES = {
   current: { run: 'never', tree: 'tree', reason: 'its issue goes on without its tree' },
   over: { run: 'run', tree: 'tree', reason: 'its issue has ended or has a newer run' },
   unknown: { run: 'run', tree: 'tree', reason: 'it has no journal' },
-  'half-written': { run: 'leftover', tree: 'tree', reason: 'it was never begun' },
+  'half-written': { run: 'garbage', tree: 'tree', reason: 'it was never begun' },
 } as const satisfies Record<string, { run: Period; tree: Period; reason: string }>
 
 export type Liveness = keyof typeof LIVENESS_CLASSES
 
 /** What does not depend on a run. */
 const OTHERS = {
-  temporary: { period: 'leftover', reason: 'its writer did not finish it' },
-  folder: { period: 'leftover', reason: 'it is empty' },
+  temporary: { period: 'garbage', reason: 'its writer did not finish it' },
+  folder: { period: 'garbage', reason: 'it is empty' },
   archived: { period: 'attic', reason: 'it was kept aside for a while' },
 } as const satisfies Record<
   Exclude<GarbageKind, 'run' | 'tree'>,
   { period: Period; reason: string }
 >
 
-/** What is known about the run that a leftover belongs to. One whose journal cannot be read is left alone. */
+/** What is known about the run that a piece of garbage belongs to. One whose journal cannot be read is not touched. */
 type RunFacts = Readonly<{
   runId: string
   /** A claim file names it, its issue's claim is held, or one of its own locks is. */
@@ -62,7 +62,7 @@ type RunFacts = Readonly<{
   entry: QueueEntry | undefined
 }>
 
-/** Phases in which a human looks at what the last run left. */
+/** Phases in which a human inspects what the last run made. */
 const INSPECTED: readonly QueueEntry['phase'][] = ['needs_attention', 'failed']
 
 /** How a run stands: the first that holds counts. */
@@ -70,7 +70,7 @@ export function livenessOf({ runId, isHeld, journal, hasFiles, entry }: RunFacts
   if (isHeld || entry?.runId === runId) return 'at-work'
   if (journal === null) return hasFiles ? 'unknown' : 'half-written'
   if (entry?.resume === runId) return 'resuming'
-  // Nobody goes on with it any more, and nobody has settled it either: `queue reprocess` dropped it.
+  // No process goes on with it any more, and none has settled it either: `queue reprocess` dropped it.
   const isDropped = journal.stage !== 'settled' && journal.stage !== 'starting'
   if (entry?.lastRunId !== runId) return isDropped ? 'undecided' : 'over'
   if (entry.phase === 'previewed') return 'previewed'
@@ -84,11 +84,11 @@ function isPaidFor(journal: Journal): boolean {
   return resumableStage(journal) !== null || endedIn === 'finished' || endedIn === 'publishing'
 }
 
-/** `refuse`: it is not what it should be, is left alone and told about. */
+/** `refuse`: it is not what it should be, is not touched, and reported. */
 export type RetentionDecision = Readonly<{ action: 'keep' | 'remove' | 'refuse'; reason: string }>
 
 /**
- * What becomes of a leftover. One that is exactly as old as its limit goes (R§11.4 row 78).
+ * What becomes of a piece of garbage. One that is exactly as old as its limit goes.
  * @param liveness of its run; only of runs and trees
  * @param changedAt the newest change of it, its journal and its issue, milliseconds since the epoch
  */
@@ -117,11 +117,11 @@ function ruleOf(
 
 function lengthOf(period: Period, { runMs, treeMs, atticMs }: RetentionPolicy): number {
   const never = Number.POSITIVE_INFINITY
-  return { never, leftover: LEFTOVER_MS, tree: treeMs ?? never, run: runMs, attic: atticMs }[period]
+  return { never, garbage: GARBAGE_MS, tree: treeMs ?? never, run: runMs, attic: atticMs }[period]
 }
 
 /**
- * Whether an entry is old enough to leave the queue. It may then only go when its issue no longer carries
+ * Whether an entry is old enough to go from the queue. It may then only go when its issue no longer carries
  * a trigger label: else the next poll would take it for a new one, and it would be paid for again.
  */
 export function isOldEnough(

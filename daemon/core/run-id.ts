@@ -23,7 +23,7 @@ export function isRunId(text: string): boolean {
   return RUN_ID.test(text)
 }
 
-/** The branch of a run (R§6.3). Every run has its own, so no generation can meet an older one's. */
+/** The branch of a run. Every run has its own, so no generation can run into an older one's. */
 export function branchOf(issueNumber: number, runId: string): string {
   return `automation/issue-${issueNumber}-${runId.toLowerCase()}`
 }

@@ -1,11 +1,11 @@
-// The files through which a supervisor and whoever watches it speak (design §7): one run, one folder.
+// The files through which a supervisor and its watchers speak: one run, one folder (PROTOCOLS, Adoption).
 //
 //   launch.json   the runner, before it spawns the supervisor: what to run and how long
-//   started.json  the supervisor, durable before the worker exists (P§2): its absence proves that
+//   started.json  the supervisor, durable before the worker exists (I5): its absence proves that
 //                 nothing was paid. Written once more with the worker's identity; `worker: null` then
 //                 means "not known", never "none"
 //   exit.json     the supervisor, last of all, after the tree was synced
-//   control       whoever cancels; polled
+//   control       the process that cancels; polled by the supervisor
 //
 // The formats are read by a small hand-written check, because the supervisor starts close to bare node.
 
@@ -19,9 +19,9 @@ export const RUN_FILES = {
   started: 'started.json',
   exit: 'exit.json',
   control: 'control',
-  /** Held by the supervisor for its life; handed over by the runner (P§2). */
+  /** Held by the supervisor for its life; handed over by the runner. */
   supervisorLock: 'sup.lock',
-  /** Held by the worker and by every descendant that keeps its descriptor (P§1). */
+  /** Held by the worker and by every descendant that keeps its descriptor. */
   treeLock: 'tree.lock',
 } as const satisfies Record<string, string>
 
@@ -139,7 +139,7 @@ export function parseEnvironment(text: string): Readonly<Record<string, string>>
   return isTextRecord(value) ? value : null
 }
 
-/** Whether a result file claims success; the runner judges it strictly later (R§7.2). */
+/** Whether a result file claims success; the runner checks it strictly later. */
 export function claimsSuccess(text: string): boolean {
   const value = parseJson(text)
   return isRecord(value) && value['status'] === 'success'

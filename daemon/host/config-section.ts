@@ -62,7 +62,7 @@ function refused(reason: string): SectionPlan {
   return { kind: 'refused', reason }
 }
 
-/** A byte order mark at the beginning is kept. */
+/** A byte order mark at the start stays. */
 function decode(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

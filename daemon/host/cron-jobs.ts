@@ -4,7 +4,7 @@ import { fault, reasonOf } from '../core/fault.ts'
 import { readFileBounded } from '../sys/files.ts'
 import { realPath } from '../sys/paths.ts'
 
-// The host's list of scheduled jobs (H§5.1): the only evidence of what it keeps for us. It is read,
+// The host's list of scheduled jobs: the only evidence of what it runs for us. It is read,
 // never written; fields that are unknown or odd are passed over, as hosts differ.
 
 const MAX_BYTES = 32 * 1024 * 1024
@@ -44,7 +44,7 @@ function parse(path: string, text: string): readonly CronJob[] {
   return jobs.filter(isRecord).flatMap((record) => jobOf(path, record) ?? [])
 }
 
-/** null = a job nobody could name, which is none of our business unless it is ours. */
+/** null = a job without a usable id, which does not concern us unless it is ours. */
 function jobOf(path: string, record: JsonObject): CronJob | null {
   const schedule = isRecord(record['schedule']) ? record['schedule'] : {}
   const minutes = schedule['kind'] === 'interval' ? schedule['minutes'] : null

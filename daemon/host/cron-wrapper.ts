@@ -13,9 +13,9 @@ import {
 import type { HermesHost } from './hermes-cron.ts'
 import { SCHEDULED_VARIABLE } from './host-environment.ts'
 
-// The script that the host's scheduler runs (H§5.4, §9.6). The host gives it to bash whatever its first
-// line and permissions say, refuses scripts that speak of its gateway's end, and waits as long as
-// anybody holds the script's output.
+// The script that the host's scheduler runs. The host gives it to bash whatever its first line and permissions
+// say, refuses scripts that speak of its gateway's end, and waits as long as any process holds the script's
+// output.
 
 const MARKER = '# managed-by: caduceus'
 const MODE = 0o755
@@ -30,8 +30,8 @@ export type WrapperParts = Readonly<{
 }>
 
 /**
- * absent: no file. foreign: somebody else's, never touched. outdated: ours, yet not as it would be made
- * now. node-gone: ours and as it should be, but the node it names has left. current: all is well.
+ * absent: no file. foreign: not ours, never touched. outdated: ours, yet not as it would be made
+ * now. node-gone: ours and as it should be, but the node it names is gone. current: all is well.
  */
 export type WrapperState = 'absent' | 'foreign' | 'outdated' | 'node-gone' | 'current'
 
@@ -90,7 +90,7 @@ ${MARKER} - made by setup and cron-install, changes are lost
 `
 }
 
-/** What lies at the wrapper's place. Faults: sys/io, cron/unquotable-path. */
+/** What lies at the wrapper's path. Faults: sys/io, cron/unquotable-path. */
 export function inspectWrapper(parts: WrapperParts): WrapperInspection {
   const path = wrapperPath(parts.hermesHome)
   const status = fileStatus(path)
@@ -105,7 +105,7 @@ export function inspectWrapper(parts: WrapperParts): WrapperInspection {
 }
 
 /**
- * Makes the wrapper, or makes it anew with the node of now; true = something was written.
+ * Makes the wrapper, or replaces it by one with the node of now; true = something was written.
  * Faults: cron/foreign-wrapper, cron/unquotable-path, sys/io.
  */
 export function writeWrapper(parts: WrapperParts): boolean {
@@ -121,7 +121,7 @@ export function writeWrapper(parts: WrapperParts): boolean {
 
 /**
  * The same for a wrapper that exists: one that was never made, or was removed, is not made by this.
- * For `setup` and `doctor --fix`; a foreign file is left alone. Faults: cron/unquotable-path, sys/io.
+ * For `setup` and `doctor --fix`; a foreign file is not touched. Faults: cron/unquotable-path, sys/io.
  */
 export function refreshWrapper(parts: WrapperParts): WrapperInspection & { written: boolean } {
   const found = inspectWrapper(parts)
@@ -148,7 +148,7 @@ function readText(path: string, size: number): string | null {
   return size > MAX_BYTES ? null : (readFileBounded(path, MAX_BYTES)?.toString('utf8') ?? null)
 }
 
-/** The original implementation marked its script with nothing, but its shape is its own (H§6.6). */
+/** The original implementation marked its script with nothing, but its shape is its own. */
 const ORIGINAL =
   /^#!\/usr\/bin\/env bash\nset -euo pipefail\nexec \S.*\/bin\/caduceus'? run "\$@"\n?$/
 

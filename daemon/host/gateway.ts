@@ -2,16 +2,16 @@ import { join } from 'node:path'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
 import { environmentOf, identifyProcess } from '../sys/process-identity.ts'
 
-// What the host's gateway leaves in HERMES_HOME: the beat of its ticker, and which process it is (H§5.1, §5.7).
+// What the host's gateway leaves in HERMES_HOME: the heartbeat of its ticker, and which process it is.
 
 const MAX_NOTE_BYTES = 64 * 1024
 /** A note is about now; anything else in the file is not a time. */
 const OLDEST_SECONDS = 1_500_000_000
 
 export type Gateway = Readonly<{
-  /** When the ticker last beat, milliseconds since the epoch; null = there is no beat. */
+  /** The ticker's last heartbeat, milliseconds since the epoch; null = there is none. */
   heartbeatAt: number | null
-  /** When the ticker last got through a beat without a fault; null = this host does not say. */
+  /** The ticker's last heartbeat without a fault; null = this host does not say. */
   successAt: number | null
   /** The running gateway; null when none is known to run. */
   running: Readonly<{ pid: number; startedAt: number }> | null

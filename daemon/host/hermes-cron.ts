@@ -8,8 +8,8 @@ import { type KernelLock, waitForLock } from '../sys/kernel-lock.ts'
 import { runProcess } from '../sys/run-process.ts'
 
 // The host's own command line, through which alone its jobs are changed. Its exit code is 0 whatever
-// happens and its words are no contract (H§5.2), so nothing here says whether a call succeeded: whoever
-// calls looks at the jobs afterwards.
+// happens and its words are no contract, so nothing here says whether a call succeeded: the caller reads the
+// jobs afterwards.
 
 type Environment = Readonly<Record<string, string>>
 
@@ -50,9 +50,9 @@ export function findHermes(environment: Environment): string | null {
 }
 
 /**
- * The lock under which the host's jobs are looked at and changed. A call of the host holds it as well: a
+ * The lock under which the host's jobs are read and changed. A call of the host holds it as well: a
  * command that was killed in the middle of one is not followed by another before the host has finished.
- * Whoever takes it removes it. Faults: state/lock-busy, sys/io, sys/native-unavailable.
+ * The one that takes it removes it. Faults: state/lock-busy, sys/io, sys/native-unavailable.
  */
 export async function lockJobs({ hermesHome }: HermesHost): Promise<KernelLock> {
   const folder = join(hermesHome, 'caduceus')
@@ -62,7 +62,7 @@ export async function lockJobs({ hermesHome }: HermesHost): Promise<KernelLock> 
 
 /**
  * Calls the host with arguments beginning with `cron`, and returns what it said, on one line and
- * redacted; its end, or that it did not end in time, is told the same way. Faults: host/absent.
+ * redacted; its end, or that it did not end in time, is returned the same way. Faults: host/absent.
  */
 export async function callHermes(
   host: HermesHost,
@@ -89,7 +89,7 @@ export async function callHermes(
   }
 }
 
-/** Without the marks of an agent's session, which would send the job's messages to its chat (H§5.5). */
+/** Without the marks of an agent's session, which would send the job's messages to its chat. */
 function environmentOfCall({ environment, hermesHome }: HermesHost): Environment {
   const kept = Object.entries(environment).filter(([name]) => !name.startsWith('HERMES_SESSION_'))
   return { ...Object.fromEntries(kept), HERMES_HOME: hermesHome, NO_COLOR: '1' }

@@ -24,8 +24,8 @@ export type HostEnvironment = Readonly<{ path: string }> &
 export const SCHEDULED_VARIABLE = 'CADUCEUS_SCHEDULED'
 
 /**
- * `$HERMES_HOME/.env`; null = there is no host. It is no fault that it cannot be read: whoever needs a value
- * says that it is missing.
+ * `$HERMES_HOME/.env`; null = there is no host. It is no fault that it cannot be read: a reader that needs a value
+ * reports it as missing.
  */
 export function readHostEnvironment(
   files: HostFiles,
@@ -46,7 +46,7 @@ export function readHostEnvironment(
 
 /**
  * The environment with the host's values of the wanted names, because the host takes secrets away from
- * its scheduled scripts (H§5.6). What the environment says itself counts more – except in a scheduled
+ * its scheduled scripts. What the environment says itself counts more – except in a scheduled
  * script, whose values are those of the gateway's start, while the file is what the operator wrote last.
  */
 export function withHostValues(

@@ -19,7 +19,7 @@ export function planFile(path: string, lines: readonly string[]): PlannedFile {
   throw fault('setup/section-refused', { path, reason })
 }
 
-/** Owner, group and permissions stay. Faults: sys/io; also when somebody has just changed the file. */
+/** Owner, group and permissions stay. Faults: sys/io; also when the file was changed since it was read. */
 export function writePlanned({ path, before, text }: PlannedFile): void {
   const real = realPath(path)
   removeUnfinished(real ?? path)

@@ -30,12 +30,12 @@ export function writeLaunch(run: SupervisedRun, launch: Launch): void {
   writeFileAtomic(pathOf(run, 'launch'), formatRunFile('launch', launch))
 }
 
-/** Asks the supervisor for the end; it looks several times a second. Faults: sys/io. */
+/** Asks the supervisor for the end; it reads that file several times a second. Faults: sys/io. */
 export function writeCancel(run: SupervisedRun): void {
   requestCancel(pathOf(run, 'control'))
 }
 
-/** The same for whoever is not the run's owner and knows only where its files lie. Faults: sys/io. */
+/** The same for a process that does not own the run and knows only where its files lie. Faults: sys/io. */
 export function requestCancel(controlPath: string): void {
   writeFileAtomic(controlPath, CANCEL_REQUEST)
 }

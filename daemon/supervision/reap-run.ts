@@ -16,9 +16,9 @@ import { pathOf, readExit, readStarted } from './control-run.ts'
 const PAUSE_MS = 20
 
 /**
- * Ends what a vanished supervisor has left (P§1, adopt): the worker's session, holders of the tree
- * lock, processes with this run's CADUCEUS_RUN_ID or a working directory in its tree – until two looks
- * in a row find nobody and the lock is free. Spares the caller and the processes above it, such as the
+ * Ends the processes that a vanished supervisor has orphaned (PROTOCOLS, Adoption): the worker's session, holders
+ * of the tree lock, processes with this run's CADUCEUS_RUN_ID or a working directory in its tree – until two rounds
+ * in a row find no process and the lock is free. Spares the caller and the processes above it, such as the
  * shell of an operator who stands in the tree. As long as a supervisor holds its lock, it is the one who
  * ends them, and nothing is done here. Faults: sys/io.
  */
@@ -29,20 +29,20 @@ export async function reapRun(clock: Clock, run: SupervisedRun): Promise<ReapOut
   const killed = new Set<number>()
   const until = clock.now() + LIMITS.killBoundMs
   for (let emptyProbes = 0; ; ) {
-    const left = remainsOf(run, worker)
-    for (const [pid, process] of left) {
+    const orphans = orphansOf(run, worker)
+    for (const [pid, process] of orphans) {
       killed.add(pid)
       killIdentity(process, 'SIGKILL')
     }
-    const isClear = left.size === 0 && !isLocked(pathOf(run, 'treeLock'))
+    const isClear = orphans.size === 0 && !isLocked(pathOf(run, 'treeLock'))
     emptyProbes = isClear ? emptyProbes + 1 : 0
     if (emptyProbes === 2) return { kind: 'clear', killed: killed.size }
-    if (clock.now() >= until) return { kind: 'unkillable', pids: [...left.keys()] }
+    if (clock.now() >= until) return { kind: 'unkillable', pids: [...orphans.keys()] }
     await clock.sleep(PAUSE_MS)
   }
 }
 
-function remainsOf(
+function orphansOf(
   run: SupervisedRun,
   worker: ProcessIdentity | null,
 ): ReadonlyMap<number, ProcessIdentity> {
@@ -58,7 +58,7 @@ function remainsOf(
   )
 }
 
-/** A recorded session is swept unless it is of another boot or its number belongs to somebody else now. */
+/** A recorded session counts unless it is of another boot or its number names another session now. */
 function isSessionOf(worker: ProcessIdentity | null): worker is ProcessIdentity {
   if (worker === null) return false
   const self = ownIdentity()

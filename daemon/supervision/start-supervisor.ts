@@ -9,7 +9,7 @@ import { pathOf, readExit, readStarted, writeLaunch } from './control-run.ts'
 
 export type SupervisorProgram = Readonly<{
   clock: Clock
-  /** Program and leading arguments of the supervisor, of the build that owns the run (design §4). */
+  /** Program and leading arguments of the supervisor, of the build that owns the run. */
   argv: readonly [string, ...string[]]
   /** The supervisor's own, whole environment: nothing in it may be secret. */
   environment: Readonly<Record<string, string>>
@@ -19,7 +19,8 @@ export type SupervisorProgram = Readonly<{
 
 /**
  * Starts the supervisor of a run. Its lock is taken here and handed over with the spawn, so there is
- * no moment at which the run looks dead (P§2). Whether it came to start a worker is told by watching.
+ * no moment at which the run looks dead (PROTOCOLS, Locks and hand-over). Watching shows whether it came to start
+ * a worker.
  * Faults: sys/io, sys/spawn-failed, sys/process-timeout.
  */
 export async function startSupervisor(

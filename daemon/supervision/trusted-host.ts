@@ -5,7 +5,7 @@ import { reapRun } from './reap-run.ts'
 import { type SupervisorProgram, startSupervisor } from './start-supervisor.ts'
 import { watchSupervisor } from './watch-supervisor.ts'
 
-/** Runs workers as processes of this host and user (design §7, `executor_mode: trusted_host`). */
+/** Runs workers as processes of this host and user (`executor_mode: trusted_host`). */
 export function trustedHost(program: SupervisorProgram): Executor {
   const { clock } = program
   return {

@@ -11,11 +11,11 @@ const START_BOUND_MS = 60_000
 /** Beyond the deadline: ending the processes, then syncing, on a slow disk. */
 const END_BOUND_MS = LIMITS.termGraceMs + LIMITS.killBoundMs + 60_000
 /** A supervisor that has reported has nothing more to do. */
-const LEAVE_WAIT_MS = 2000
+const EXIT_WAIT_MS = 2000
 
 /**
- * Waits for the end of a launched run, through its files alone, so that it does not matter who started
- * it. A report outranks the lock; the lock outranks the time. Faults: sys/io.
+ * Waits for the end of a launched run, through its files alone, so that it does not matter which process
+ * started it. A report outranks the lock; the lock outranks the time. Faults: sys/io.
  */
 export async function watchSupervisor(
   clock: Clock,
@@ -31,7 +31,7 @@ export async function watchSupervisor(
       onHeartbeat?.()
     }
     const end = probe(run, now)
-    if (end?.kind === 'ended') await waitUntilLeft(clock, run, end)
+    if (end?.kind === 'ended') await waitUntilGone(clock, run, end)
     if (end !== null) return end
     if (signal?.aborted === true) return { kind: 'unwatched' }
     await clock.sleep(PROBE_INTERVAL_MS, signal)
@@ -39,7 +39,7 @@ export async function watchSupervisor(
 }
 
 function probe(run: SupervisedRun, now: number): SupervisionEnd | null {
-  // In this order: a report written between the two looks would else be taken for a death.
+  // In this order: a report written between the two reads would else be taken for a death.
   const isHeld = isLocked(pathOf(run, 'supervisorLock'))
   const report = readExit(run)
   if (report !== null) return { kind: 'ended', report }
@@ -58,14 +58,14 @@ function latestEnd(run: SupervisedRun, now: number): number {
   return (launch === null ? now : fromTimestamp(launch.launchedAt)) + START_BOUND_MS
 }
 
-/** So that nobody meets it on its way out; with processes left it stays, holding its lock (P§4). */
-async function waitUntilLeft(
+/** So that no later step finds it on its way out; with processes remaining it stays, holding its lock. */
+async function waitUntilGone(
   clock: Clock,
   run: SupervisedRun,
   { report }: Extract<SupervisionEnd, { kind: 'ended' }>,
 ): Promise<void> {
   if (report.unkillable.length > 0) return
-  const until = clock.now() + LEAVE_WAIT_MS
+  const until = clock.now() + EXIT_WAIT_MS
   while (clock.now() < until && isLocked(pathOf(run, 'supervisorLock')))
     await clock.sleep(PROBE_INTERVAL_MS / 10)
 }

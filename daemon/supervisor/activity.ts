@@ -1,5 +1,5 @@
-// Whether a worker still does something: output, its result file, its tree (design §6). Looking at a
-// tree costs time, so it happens only while the answer can matter, and not at every look.
+// Whether a worker still does something: output, its result file, its tree. Reading a tree costs time, so it
+// happens only while the answer can matter, and at intervals of its own.
 
 import { isFault } from '../core/fault.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -15,7 +15,7 @@ const PROBES_PER_WAIT = 8
 
 export type Activity = Readonly<{
   noteOutput(): void
-  look(): Readonly<{ hasResult: boolean; quietMs: number }>
+  probe(): Readonly<{ hasResult: boolean; quietMs: number }>
 }>
 
 type Watched = Pick<Launch, 'completionGraceMs' | 'stallMs' | 'treePath' | 'resultPath'>
@@ -40,7 +40,7 @@ export function watchActivity(clock: Clock, watched: Watched): Activity {
     noteOutput: () => {
       changedAt = clock.now()
     },
-    look: () => {
+    probe: () => {
       const now = clock.now()
       if (now - probedAt >= intervalMs) {
         probedAt = now
@@ -53,8 +53,8 @@ export function watchActivity(clock: Clock, watched: Watched): Activity {
 
 function intervalOf({ completionGraceMs, stallMs }: Watched): number {
   const waits = [completionGraceMs, stallMs].filter((ms) => ms > 0)
-  const wanted = Math.min(...waits) / PROBES_PER_WAIT
-  return Math.min(Math.max(wanted, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
+  const desiredMs = Math.min(...waits) / PROBES_PER_WAIT
+  return Math.min(Math.max(desiredMs, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
 }
 
 function resultClaimsSuccess(path: string): boolean {
@@ -68,9 +68,9 @@ function fingerprintOf({ treePath, resultPath }: Watched): string {
 }
 
 /** What the worker put there may be unreadable in any way; that is no result, and no fault of ours. */
-function orNull<T>(look: () => T | null): T | null {
+function orNull<T>(ask: () => T | null): T | null {
   try {
-    return look()
+    return ask()
   } catch (thrown) {
     if (isFault(thrown)) return null
     throw thrown

@@ -1,7 +1,7 @@
 import type { EndReason } from '../core/end-reasons.ts'
 import type { Launch } from '../core/supervision-files.ts'
 
-/** What is known at one look at a living worker. Times in milliseconds since the epoch. */
+/** What is known of a living worker at one moment. Times in milliseconds since the epoch. */
 export type Observation = Readonly<{
   now: number
   deadlineAt: number
@@ -22,7 +22,7 @@ type Rule = Readonly<{
   applies: (seen: Observation, limits: EndLimits) => boolean
 }>
 
-/** In order of precedence: what somebody asked for comes before what the time brings. */
+/** In order of precedence: what was asked for comes before what the time brings. */
 const RULES: readonly Rule[] = [
   { reason: 'cancelled', applies: (seen) => seen.cancelRequested },
   { reason: 'signal', applies: (seen) => seen.signalled },
@@ -39,7 +39,7 @@ const RULES: readonly Rule[] = [
   },
 ]
 
-/** Why a living worker has to be ended now, or null (design §6, §7). */
+/** Why a living worker has to be ended now, or null. */
 export function decideEnd(seen: Observation, limits: EndLimits): EndReason | null {
   return RULES.find((rule) => rule.applies(seen, limits))?.reason ?? null
 }

@@ -29,12 +29,12 @@ export type PreparedWorker = Readonly<{
 
 /**
  * Everything that can fail before something is paid for. Any fault here ends the supervisor without a
- * `started.json`, so whoever watches knows that no worker ran (P§2).
+ * `started.json`, so a watcher knows that no worker ran (I5).
  */
 export function prepareWorker(directory: string): PreparedWorker {
   const lockPath = `${directory}/${RUN_FILES.supervisorLock}`
   if (inheritLock(SUPERVISOR_FDS.lock, lockPath) === null) throw refused('its lock was not given')
-  // The worker's environment is in our memory: keep it, and ourselves, from being traced.
+  // The worker's environment is in our memory, so neither that nor we may be traced.
   setNonDumpable()
   const isSubreaper = setChildSubreaper()
   const launch = readLaunch(directory)

@@ -1,5 +1,5 @@
-// All processes of a run (P§4). The supervisor has one child of its own, the worker, whose end is told by
-// whoever started it (sys/spawn-worker.ts); everything else it adopts as the subreaper and has to collect itself.
+// All processes of a run (PROTOCOLS, Ending processes). The supervisor has one child of its own, the worker, whose
+// end sys/spawn-worker.ts reports; everything else it adopts as the subreaper and has to collect itself.
 
 import {
   childrenOf,
@@ -28,7 +28,7 @@ export type ProcessTree = Readonly<{
 /**
  * The processes below this one.
  * @param worker its pid, and whether its end was seen
- * @param isSubreaper false where orphans do not come to us: then the worker's session is looked at too
+ * @param isSubreaper false where orphans do not come to us: then the worker's session is searched too
  */
 export function ownProcessTree(
   worker: Pick<WorkerProcess, 'pid' | 'collect' | 'killGroup'> &
@@ -36,8 +36,8 @@ export function ownProcessTree(
   isSubreaper: boolean,
 ): ProcessTree {
   const self = ownIdentity()
-  // Without orphans the worker is the only child, and a look may itself start and end one (ps), which
-  // wakes us to look again, for ever.
+  // Without orphans the worker is the only child, and a search may itself start and end one (ps), which
+  // wakes us to search again, for ever.
   const others = (): readonly number[] =>
     isSubreaper
       ? childrenOf(self.pid).filter((pid) => pid !== worker.pid || worker.isCollected())
@@ -58,13 +58,13 @@ export function ownProcessTree(
 }
 
 function descendantsOf(root: number): readonly ProcessIdentity[] {
-  const waiting = childrenOf(root)
+  const pending = childrenOf(root)
   const found: ProcessIdentity[] = []
-  for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+  for (let pid = pending.pop(); pid !== undefined; pid = pending.pop()) {
     const identity = identifyProcess(pid)
     if (identity === null) continue
     found.push(identity)
-    waiting.push(...childrenOf(pid))
+    pending.push(...childrenOf(pid))
   }
   return found
 }

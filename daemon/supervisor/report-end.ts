@@ -8,7 +8,7 @@ import { syncFilesystemOf } from '../sys/sync-filesystem.ts'
 import type { PreparedWorker } from './prepare-worker.ts'
 import { writeExit } from './report-files.ts'
 
-/** A full disk may be emptied by somebody; meanwhile the lock tells that the run is not over. */
+/** A full disk may be emptied meanwhile; the held lock shows that the run is not over. */
 const RETRY_MS = 1000
 const ATTEMPTS = 60
 

@@ -20,7 +20,7 @@ export function writeExit(directory: string, report: ExitReport): void {
   writeFileAtomic(`${directory}/${RUN_FILES.exit}`, formatRunFile('exit', report))
 }
 
-/** Whether somebody has asked for the end. */
+/** Whether the control file asks for the end. */
 export function isCancelled(directory: string): boolean {
   try {
     const bytes = readFileBounded(`${directory}/${RUN_FILES.control}`, MAX_CONTROL_BYTES)

@@ -1,4 +1,4 @@
-// One worker from its start to the report of its end (design §7, P§1, P§2, P§4):
+// One worker from its start to the report of its end (PROTOCOLS, Locks and hand-over, Ending processes):
 //
 //   prepare      lock, launch.json, environment, transcript, tree lock     a fault here: nothing was paid
 //   started.json durable                                                    from here on: maybe paid
@@ -50,7 +50,7 @@ export async function superviseRun(clock: Clock, directory: string): Promise<voi
     })
     closeDescriptor(pipe.writeFd)
     treeLock.close()
-    // Begun now, so that the worker does not wait for it; until then the pipe itself keeps what is printed.
+    // Started now, so that the worker does not wait for it; until then the pipe itself holds what is printed.
     const drain = drainDescriptor(pipe.readFd, (bytes) => {
       transcript.write(bytes)
       activity.noteOutput()

@@ -16,7 +16,7 @@ import { ownProcessTree, type ProcessTree } from './process-tree.ts'
 import { reportEnd } from './report-end.ts'
 import { isCancelled, writeStarted } from './report-files.ts'
 
-/** Between looks at control file, time and processes. */
+/** Between probes of control file, time and processes. */
 const PROBE_INTERVAL_MS = 250
 /** After the last process is gone only a stranger can hold the pipe; it is not waited for longer. */
 const DRAIN_WAIT_MS = 1000
@@ -40,11 +40,11 @@ type Supervised = Readonly<{
   worker: WorkerProcess
   tree: ProcessTree
   exit: () => WorkerExit | null
-  /** Aborts when there is a reason to look at once. */
+  /** Aborts when there is a reason to probe at once. */
   wake: AbortSignal
 }>
 
-/** Sees a running worker to its end, ends what it leaves behind, and reports. Faults: sys/io. */
+/** Sees a running worker to its end, ends its descendants, and reports. Faults: sys/io. */
 export async function superviseWorker(scene: Scene, worker: WorkerProcess): Promise<void> {
   const { clock, drain, stop } = scene
   const state: { exit: WorkerExit | null } = { exit: null }
@@ -68,17 +68,17 @@ export async function superviseWorker(scene: Scene, worker: WorkerProcess): Prom
     drain.stop()
     const { exitCode = null, signal = null } = state.exit ?? {}
     await reportEnd(scene, { ...end, exitCode, signal, descendantsKilled: descendants, unkillable })
-    // The lock stays with us as long as anything of the run can still act (P§4).
-    for (let left = unkillable; left.length > 0; ) {
+    // The lock stays with us as long as a process of the run can still act (PROTOCOLS, Ending processes).
+    for (let remaining = unkillable; remaining.length > 0; ) {
       await clock.sleep(RETRY_MS)
-      left = (await endProcesses(ending)).unkillable
+      remaining = (await endProcesses(ending)).unkillable
     }
   } finally {
     ignore()
   }
 }
 
-/** The next look reaps again; there a fault that stays is told, here it would end the supervisor. */
+/** The next probe reaps again and reports a fault that stays; here it would end the supervisor. */
 function reapQuietly(tree: ProcessTree): void {
   try {
     tree.reap()
@@ -90,36 +90,36 @@ function reapQuietly(tree: ProcessTree): void {
 type End = Readonly<{ reason: EndReason; detail: string | null }>
 
 /** Waits for the worker's own end or for a reason to end it; the first one found is the reason. */
-async function watchWorker(scene: Scene, kept: Supervised): Promise<End> {
+async function watchWorker(scene: Scene, supervised: Supervised): Promise<End> {
   const { clock, run, activity, started } = scene
   const deadlineAt = fromTimestamp(started.deadlineAt)
   try {
-    recordWorker(scene, kept.worker)
+    recordWorker(scene, supervised.worker)
     for (;;) {
-      kept.tree.reap()
+      supervised.tree.reap()
       const detail = run.transcript.failure()
-      if (kept.exit() !== null) return { reason: 'exited', detail }
+      if (supervised.exit() !== null) return { reason: 'exited', detail }
       const seen = {
         now: clock.now(),
         deadlineAt,
         cancelRequested: isCancelled(scene.directory),
         signalled: scene.stop.aborted,
         transcriptFailed: detail !== null,
-        ...activity.look(),
+        ...activity.probe(),
       }
       const reason = decideEnd(seen, run.launch)
       if (reason !== null) return { reason, detail }
-      await clock.sleep(PROBE_INTERVAL_MS, kept.wake)
+      await clock.sleep(PROBE_INTERVAL_MS, supervised.wake)
     }
   } catch (thrown) {
-    // A paid worker must not be left behind without a report, whatever it was.
+    // A paid worker must not end without a report, whatever the fault was.
     return { reason: 'supervisor-failed', detail: describeThrown(thrown) }
   }
 }
 
-/** Adds the worker to started.json, for whoever has to sweep after us. */
+/** Adds the worker to started.json, for a reaper that comes after us. */
 function recordWorker({ directory, started }: Scene, { pid }: WorkerProcess): void {
-  // It may have ended already; nobody has collected it before the next turn, so it is still listed.
+  // It may have ended already; it is not collected before the next turn, so it is still listed.
   const entry = processSource().entry(pid)
   if (entry === null) return
   const { startTicks, session } = entry
@@ -127,7 +127,7 @@ function recordWorker({ directory, started }: Scene, { pid }: WorkerProcess): vo
   try {
     writeStarted(directory, { ...started, worker })
   } catch (thrown) {
-    // A sweep has other ways to find it; on a full disk the worker may still do its work.
+    // A reaper has other ways to find it; on a full disk the worker may still do its work.
     if (!isFault(thrown)) throw thrown
   }
 }

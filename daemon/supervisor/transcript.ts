@@ -1,18 +1,18 @@
 import { describeThrown, isFaultOf } from '../core/fault.ts'
 import { createOutputFile } from '../sys/output-file.ts'
 
-/** How much is given up at a time when the disk is full and the report of the end needs a place. */
+/** How much is given up at a time when the disk is full and the report of the end needs room. */
 const ROOM_BYTES = 64 * 1024
 
 /** The worker's output in one file, in the order it arrived. */
 export type Transcript = Readonly<{
-  /** Keeps what fits under the cap and drops the rest. Never throws: see `failure`. */
+  /** Retains what fits under the cap and drops the rest. Never throws: see `failure`. */
   write(bytes: Uint8Array): void
   /** Why writing stopped ('ENOSPC'), or null. */
   failure(): string | null
   /** Writes the marker if anything was dropped, and syncs. May be called again after `makeRoom`. */
   finish(): TranscriptSummary
-  /** Gives up the last part of what was kept; false when nothing is left to give. */
+  /** Gives up the last part of what was retained; false when there is none. */
   makeRoom(): boolean
   close(): void
 }>
@@ -22,13 +22,13 @@ export type TranscriptSummary = Readonly<{ bytes: number; truncated: boolean }>
 
 /**
  * Starts a transcript (0600, no link followed). The cap counts the worker's bytes; the one marker line
- * `...<truncated N bytes>` comes on top, so an output of exactly `maxBytes` stays whole (R§7.5).
+ * `...<truncated N bytes>` comes on top, so an output of exactly `maxBytes` stays whole.
  * Memory use does not depend on the amount. Faults: sys/io.
  */
 export function startTranscript(path: string, maxBytes: number): Transcript {
   const file = createOutputFile(path)
   let received = 0
-  let kept = 0
+  let retained = 0
   let failure: string | null = null
 
   const attempt = (write: () => void): void => {
@@ -42,22 +42,22 @@ export function startTranscript(path: string, maxBytes: number): Transcript {
   return {
     write(bytes) {
       received += bytes.length
-      const room = failure === null ? Math.min(maxBytes - kept, bytes.length) : 0
+      const room = failure === null ? Math.min(maxBytes - retained, bytes.length) : 0
       if (room <= 0) return
       attempt(() => file.append(bytes.subarray(0, room)))
-      kept = failure === null ? kept + room : file.size()
+      retained = failure === null ? retained + room : file.size()
     },
     failure: () => failure,
     finish() {
-      attempt(() => file.truncate(kept))
-      if (received > kept) attempt(() => file.append(marker(received - kept)))
+      attempt(() => file.truncate(retained))
+      if (received > retained) attempt(() => file.append(marker(received - retained)))
       attempt(() => file.sync())
-      return { bytes: file.size(), truncated: received > kept }
+      return { bytes: file.size(), truncated: received > retained }
     },
     makeRoom() {
-      if (kept === 0) return false
-      kept = Math.max(0, kept - ROOM_BYTES)
-      attempt(() => file.truncate(kept))
+      if (retained === 0) return false
+      retained = Math.max(0, retained - ROOM_BYTES)
+      attempt(() => file.truncate(retained))
       return true
     },
     close: () => file.close(),

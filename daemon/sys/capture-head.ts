@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 export type CapturedHead = Readonly<{
   /** What has come so far, at most `maxBytes`. */
   bytes(): Buffer
-  /** Whether more came than was kept. */
+  /** Whether more came than was retained. */
   isTruncated(): boolean
 }>
 
@@ -20,23 +20,25 @@ export function captureHead(
   maxBytes: number,
   onTruncated: () => void,
 ): CapturedHead {
-  let kept = Buffer.allocUnsafe(Math.min(FIRST_BYTES, maxBytes))
+  let retained = Buffer.allocUnsafe(Math.min(FIRST_BYTES, maxBytes))
   let length = 0
   let truncated = false
   stream?.on('error', () => {})
   stream?.on('data', (chunk: Buffer) => {
-    const wanted = Math.min(length + chunk.length, maxBytes)
-    if (wanted > kept.length) {
-      const larger = Buffer.allocUnsafe(Math.min(Math.max(wanted, kept.length * 2), maxBytes))
-      kept.copy(larger, 0, 0, length)
-      kept = larger
+    const newLength = Math.min(length + chunk.length, maxBytes)
+    if (newLength > retained.length) {
+      const larger = Buffer.allocUnsafe(
+        Math.min(Math.max(newLength, retained.length * 2), maxBytes),
+      )
+      retained.copy(larger, 0, 0, length)
+      retained = larger
     }
-    chunk.copy(kept, length, 0, wanted - length)
+    chunk.copy(retained, length, 0, newLength - length)
     const exceeds = length + chunk.length > maxBytes
-    length = wanted
+    length = newLength
     if (!exceeds || truncated) return
     truncated = true
     onTruncated()
   })
-  return { bytes: () => kept.subarray(0, length), isTruncated: () => truncated }
+  return { bytes: () => retained.subarray(0, length), isTruncated: () => truncated }
 }

@@ -1,13 +1,13 @@
 import type { Clock } from '../core/ports.ts'
 import { onAbort } from './bounded-waits.ts'
 
-/** Longest time a sleeper goes without looking at the clock again. */
+/** Longest time a sleeper goes without reading the clock again. */
 const SLICE_MS = 1000
 
 /**
  * The machine's clock. `now` reads `Date.now` at call time. `sleep` ends when the wall clock has
  * reached its target or when the time has really passed, whichever is first: a clock set forward
- * wakes it within a second, a clock set back cannot prolong it (design §5).
+ * wakes it within a second, a clock set back cannot prolong it.
  */
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -192,13 +192,13 @@ export function removeFile(path: string): void {
 
 /**
  * Removes a file, a link itself, or a whole folder; nothing happens when it is absent. Unwritable
- * folders and nests too deep to name, as a worker may leave them, are opened up first. Links are
+ * folders and nests too deep to name, as workers make them, are opened up first. Links are
  * removed, never followed. Faults: sys/io.
  */
 export async function removePath(path: string): Promise<void> {
   const remove = (): Promise<void> => rm(path, { recursive: true, force: true })
   try {
-    // Opening up only after a failure: looking at every folder costs as much as removing it.
+    // Opening up only after a failure: reading every folder costs as much as removing it.
     await remove().catch(async () => {
       await openUpFolders(path)
       await remove()
@@ -235,9 +235,9 @@ function openToRead(path: string): number | null {
   }
 }
 
-/** Reads to the end, which may lie beyond the size told: files grow, and those of proc(5) tell 0. */
-function readAll(fd: number, path: string, sizeTold: number, maxBytes: number): Buffer {
-  let buffer = Buffer.allocUnsafe(Math.min(Math.max(sizeTold, 4096), maxBytes) + 1)
+/** Reads to the end, which may lie beyond the reported size: files grow, and those of proc(5) report 0. */
+function readAll(fd: number, path: string, reportedSize: number, maxBytes: number): Buffer {
+  let buffer = Buffer.allocUnsafe(Math.min(Math.max(reportedSize, 4096), maxBytes) + 1)
   let length = 0
   for (;;) {
     const count = attempt('Reading', path, () =>

@@ -7,7 +7,7 @@ const LOCK_NB = 4
 
 /**
  * Takes a lock on an open file description without waiting: true = held now (also when it already
- * was, through this same description), false = somebody else holds it.
+ * was, through this same description), false = another description holds it.
  * Faults: sys/io, sys/native-unavailable.
  */
 export function flock(fd: number, operation: keyof typeof LOCK): boolean {

@@ -6,7 +6,7 @@ export function errorCode(error: unknown): string | null {
   return typeof error.code === 'string' ? error.code : null
 }
 
-/** What the system said, on one line; Node appends the call and the path, which are told elsewhere. */
+/** What the system said, on one line; Node appends the call and the path, which the fault has in its details. */
 export function errorReason(error: unknown): string {
   const text = describeThrown(error)
   return errorCode(error) === null ? text : (text.split(', ')[0] ?? text)

@@ -1,6 +1,6 @@
-// Kernel locks: a held lock is the evidence that somebody lives (P§1). The lock belongs to the open
-// file description, so it passes to a child with the descriptor and ends with the last copy of it,
-// however its holders die. Nothing here unlocks: an unlock through one copy would free them all.
+// Kernel locks: a held lock is the only evidence that its owner lives (I4; PROTOCOLS, Locks and hand-over). The
+// lock belongs to the open file description, so it passes to a child with the descriptor and ends with the last
+// copy of it, however its holders die. Nothing here unlocks: an unlock through one copy would free them all.
 
 import {
   type BigIntStats,
@@ -26,7 +26,7 @@ const OPEN_FLAGS =
   constants.O_NONBLOCK
 const PROBE_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** How often we look again while the file is replaced under us, or only probes are in the way. */
+/** Tries while the file is replaced under us, or only probes are in the way. */
 const MAX_TRIES = 100
 const PROBE_PAUSE_MS = 1
 const LONGEST_POLL_MS = 50
@@ -34,7 +34,7 @@ const LONGEST_POLL_MS = 50
 /** An exclusive lock this process holds. */
 class KernelLock {
   readonly path: string
-  /** The descriptor that carries the lock: given to a child it hands the lock over (P§2). */
+  /** The descriptor that carries the lock: given to a child it hands the lock over. */
   readonly fd: number
   #isOpen = true
 
@@ -81,20 +81,20 @@ class KernelLock {
 export type { KernelLock }
 
 /**
- * Takes a lock without waiting, creating its file (0600); null = somebody holds it.
+ * Takes a lock without waiting, creating its file (0600); null = it is held.
  * Faults: sys/io (also for a symbolic link or anything but a regular file), sys/native-unavailable.
  */
 export function tryLock(path: string): KernelLock | null {
-  const fd = settle(path, () => {
+  const fd = retry(path, () => {
     const opened = open(path, OPEN_FLAGS)
     if (opened === null) throw ioFault('Locking', path, 'its folder is missing')
-    const verdict = examine(opened, path, 'exclusive')
-    if (verdict === 'granted') return opened
+    const state = examine(opened, path, 'exclusive')
+    if (state === 'granted') return opened
     // A holder refuses a shared lock too; a probe of `isLocked`, gone in microseconds, does not.
-    const isHeld = verdict === 'busy' && examine(opened, path, 'shared') === 'busy'
+    const isHeld = state === 'busy' && examine(opened, path, 'shared') === 'busy'
     closeSync(opened)
     if (isHeld) return 'held'
-    if (verdict === 'busy') pauseThread(PROBE_PAUSE_MS)
+    if (state === 'busy') pauseThread(PROBE_PAUSE_MS)
     return null
   })
   return fd === 'held' ? null : new KernelLock(path, fd)
@@ -118,7 +118,7 @@ export async function waitForLock(clock: Clock, path: string, waitMs: number): P
 
 /**
  * The receiving end of a hand-over: the lock behind a descriptor this process was started with.
- * null = the descriptor is not the file at `path`, or the lock is somebody else's; it is left open.
+ * null = the descriptor is not the file at `path`, or another process has the lock; it stays open.
  */
 export function inheritLock(fd: number, path: string): KernelLock | null {
   // Granted again when our description holds it already; a description without it would get it here.
@@ -126,29 +126,29 @@ export function inheritLock(fd: number, path: string): KernelLock | null {
 }
 
 /**
- * Whether anybody holds the lock. Creates nothing; an absent file is not locked.
+ * Whether any process holds the lock. Creates nothing; an absent file is not locked.
  * Faults: sys/io, sys/native-unavailable.
  */
 export function isLocked(path: string): boolean {
-  return settle(path, () => {
+  return retry(path, () => {
     const fd = open(path, PROBE_FLAGS)
     if (fd === null) return false
-    const verdict = examine(fd, path, 'shared')
+    const state = examine(fd, path, 'shared')
     closeSync(fd)
-    return verdict === 'replaced' ? null : verdict === 'busy'
+    return state === 'replaced' ? null : state === 'busy'
   })
 }
 
-/** Looks again while nothing can be said (null), which ends unless somebody prevents it on purpose. */
-function settle<T>(path: string, look: () => T | null): T {
-  for (let looks = 0; looks < MAX_TRIES; looks += 1) {
-    const found = look()
+/** Repeats while nothing can be said (null), which ends unless another process prevents it on purpose. */
+function retry<T>(path: string, attempt: () => T | null): T {
+  for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    const found = attempt()
     if (found !== null) return found
   }
   throw ioFault('Locking', path, 'it is replaced or probed all the time')
 }
 
-/** A lock says something only of the file that is there now, so the name is looked up after it. */
+/** A lock says something only of the file that is there now, so the path is looked up after it. */
 function examine(
   fd: number,
   path: string,
@@ -159,7 +159,7 @@ function examine(
     if (!flock(fd, operation)) return 'busy'
     return isSameFile(fd, path) ? 'granted' : 'replaced'
   } catch (error) {
-    // A fault must not leave a descriptor behind that may hold the lock.
+    // After a fault no descriptor may stay open that may hold the lock.
     closeSync(fd)
     throw error
   }
@@ -182,9 +182,9 @@ function isSameFile(fd: number, path: string): boolean {
   return opened.ino === named.ino && opened.dev === named.dev && named.isFile()
 }
 
-function statOrNull(look: () => BigIntStats): BigIntStats | null {
+function statOrNull(ask: () => BigIntStats): BigIntStats | null {
   try {
-    return look()
+    return ask()
   } catch {
     return null
   }

@@ -1,8 +1,8 @@
 import { closeSync, readdirSync, readFileSync } from 'node:fs'
 
-// A descriptor that whoever started us left open would reach every process we start, detached ones
-// included, and keep somebody's pipe open as long as they live (P§1). Node itself makes those it finds
-// at the bottom of the table uninheritable and stops at a gap; what lies higher is closed here.
+// A descriptor that our caller left open would reach every process we start, detached ones included, and keep
+// the caller's pipe open as long as they live (PROTOCOLS, Locks and hand-over). Node itself makes those at the
+// bottom of the table uninheritable and stops at a gap; the ones above are closed here.
 
 /** Bit of `flags` in proc(5) for a descriptor that no started program inherits (Linux, octal). */
 const CLOSE_ON_EXEC = 0o2000000
@@ -24,9 +24,9 @@ export function closeLeakedDescriptors(): void {
   }
 }
 
-function orNull<T>(look: () => T): T | null {
+function orNull<T>(ask: () => T): T | null {
   try {
-    return look()
+    return ask()
   } catch {
     return null
   }

@@ -107,13 +107,13 @@ function declare(handle: Koffi.LibraryHandle, declaration: string): NativeCall {
 
 /** The package that holds the code of one platform is koffi itself; koffi's own way to it takes twice the time. */
 function loadKoffi(): typeof Koffi {
-  // createRequire, not import: the callers are synchronous, and a bundler leaves it alone.
+  // createRequire, not import: the callers are synchronous, and a bundler does not follow it.
   const require = createRequire(import.meta.url)
   try {
     const loaded: unknown = require(`@koromix/koffi-${platformName()}-${process.arch}`)
     if (isKoffi(loaded)) return loaded
   } catch {
-    // Not where we can see it, as with some package managers, or for another C library; koffi knows more places.
+    // Not where we can find it, as with some package managers, or for another C library; koffi knows more places.
   }
   try {
     const loaded: unknown = require('koffi')

@@ -79,7 +79,7 @@ export function removeEmptyFolder(path: string): void {
   }
 }
 
-/** A fresh folder of our own (0700) where the system keeps temporary files. */
+/** A fresh folder of our own (0700) where the system has temporary files. */
 export function makeTemporaryFolder(prefix: string): string {
   return mkdtempSync(join(tmpdir(), prefix))
 }
@@ -94,7 +94,7 @@ export function isAllowed(path: string, action: 'read' | 'write'): boolean {
   }
 }
 
-/** Changes the permission bits of a file or folder; a link is followed, so look first. Faults: sys/io. */
+/** Changes the permission bits of a file or folder; a link is followed, so inspect first. Faults: sys/io. */
 export function changeMode(path: string, mode: number): void {
   try {
     chmodSync(path, mode)

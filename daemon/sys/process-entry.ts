@@ -11,13 +11,13 @@ export type ProcessEntry = Readonly<{
 }>
 
 /**
- * What the system tells about processes. Null or empty = no such process, this user may not look, or the answer
+ * What the system knows about processes. Null or empty = no such process, this user may not ask, or the answer
  * cannot be had for it; the platform may lack a fact altogether (macOS has the first four only).
  */
 export type ProcessSource = Readonly<{
   entry(pid: number): ProcessEntry | null
   list(): readonly ProcessEntry[]
-  /** null = look through the list instead. */
+  /** null = search the list instead. */
   children(pid: number): number[] | null
   bootId(): string
   environment(pid: number): Readonly<Record<string, string>> | null

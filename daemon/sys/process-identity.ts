@@ -1,5 +1,5 @@
-// Which process exactly: a pid alone may mean another process tomorrow. Identities serve to end
-// processes; whether a run lives is told by its locks alone (P§1).
+// Which process exactly: a pid alone may mean another process tomorrow. Identities serve to end processes;
+// only its locks show whether a run lives (PROTOCOLS, Locks and hand-over).
 
 import { ioFault } from './io-fault.ts'
 import type { ProcessEntry } from './process-entry.ts'
@@ -23,7 +23,7 @@ export function identifyProcess(pid: number): ProcessIdentity | null {
   return { pid, startTicks, bootId: currentBootId(), session }
 }
 
-/** This process's own identity. Faults: sys/io when the system does not tell it. */
+/** This process's own identity. Faults: sys/io when the system does not list it. */
 export function ownIdentity(): ProcessIdentity {
   const identity = identifyProcess(process.pid)
   if (identity === null) throw ioFault('Looking at', 'this process', 'the system does not list it')
@@ -65,7 +65,9 @@ export function environmentOf(pid: number): Readonly<Record<string, string>> | n
   return processSource().environment(pid)
 }
 
-/** The folder a process works in; null when this user may not see it. */
+/**
+ * The folder a process works in, or the deepest one above it that has a name; null when this user may not see it.
+ */
 export function cwdOf(pid: number): string | null {
   return processSource().workingDirectory(pid)
 }

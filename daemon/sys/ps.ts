@@ -3,7 +3,7 @@ import { fault } from '../core/fault.ts'
 import type { ProcessEntry, ProcessSource } from './process-entry.ts'
 
 // Facts about processes from ps(1) and sysctl(8): macOS, second tier. Slower, and coarser: start times
-// are whole seconds, sessions are told only as process groups, environments and folders not at all.
+// are whole seconds, process groups stand for sessions, environments and folders are not shown at all.
 
 const TIMEOUT_MS = 5000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
@@ -15,8 +15,8 @@ export const psSource: ProcessSource = {
   list: () => parseLines(output('ps', ['-A', '-o', COLUMNS])),
   children: () => null,
   bootId: () => {
-    const told = output('sysctl', ['-n', 'kern.boottime'])
-    return /sec = (\d+)/.exec(told)?.[1] ?? told.trim()
+    const text = output('sysctl', ['-n', 'kern.boottime'])
+    return /sec = (\d+)/.exec(text)?.[1] ?? text.trim()
   },
   environment: () => null,
   workingDirectory: () => null,

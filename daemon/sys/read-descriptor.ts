@@ -14,8 +14,12 @@ export function readDescriptor(fd: number, maxBytes: number, waitMs: number): st
   const pieces: Uint8Array[] = []
   let length = 0
   try {
-    for (let left = waitMs; left > 0 && length <= maxBytes; left = until - performance.now()) {
-      if (!waitReadable(fd, Math.ceil(left))) continue
+    for (
+      let restMs = waitMs;
+      restMs > 0 && length <= maxBytes;
+      restMs = until - performance.now()
+    ) {
+      if (!waitReadable(fd, Math.ceil(restMs))) continue
       const piece = readAvailable(fd)
       if (piece.length === 0) return Buffer.concat(pieces).toString('utf8')
       pieces.push(piece)

@@ -4,7 +4,7 @@ import { call, has } from './native.ts'
 const WNOHANG = 1
 const PR_SET_CHILD_SUBREAPER = 36
 
-/** How a child ended, as waitpid(2) tells it. */
+/** How a child ended, as waitpid(2) reports it. */
 export type Reaped = Readonly<{ pid: number; exitCode: number | null; signal: number | null }>
 
 /** Makes orphaned descendants children of this process; false where the platform cannot (macOS). */
@@ -14,7 +14,8 @@ export function setChildSubreaper(): boolean {
 
 /**
  * Collects an ended child without waiting; pid −1 = any. null = it still runs, or is no child of
- * ours. Never for a child Node itself waits for: Node would not see it end (P§4).
+ * ours. Never for a child Node itself waits for: Node would not see it end
+ * (PROTOCOLS, Ending processes).
  */
 export function reap(pid: number): Reaped | null {
   const status = [0]

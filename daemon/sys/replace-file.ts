@@ -39,8 +39,8 @@ export function replaceFile(path: string, fill: (temporary: string) => void): vo
 }
 
 /**
- * Replaces the content of a file that is somebody's in one durable step; permissions, owner and group stay.
- * Faults: sys/io, also when they cannot be kept, when the file has other names (hard links) or is none, and
+ * Replaces the content of a file that is not ours in one durable step; permissions, owner and group stay.
+ * Faults: sys/io, also when they cannot be preserved, when the file has other names (hard links) or is none, and
  * when its content is not `expected` any more.
  */
 export function rewriteFile(path: string, expected: Uint8Array, data: Uint8Array): void {
@@ -64,7 +64,7 @@ export function rewriteFile(path: string, expected: Uint8Array, data: Uint8Array
   })
 }
 
-/** Removes what a process that was killed left beside a file it was replacing. Faults: sys/io. */
+/** Removes the garbage of killed processes beside a file they were replacing. Faults: sys/io. */
 export function removeUnfinished(path: string): void {
   const [folder, start] = [dirname(path), `.${basename(path)}.`]
   try {

@@ -18,7 +18,7 @@ export type ProcessRequest = Readonly<{
   /** Standard input; without it there is none. A program that does not read it all is no fault. */
   input?: string | Uint8Array
   timeoutMs: number
-  /** Per stream; default 32 KiB. The head is kept. */
+  /** Per stream; default 32 KiB. The head is retained. */
   maxOutputBytes?: number
   /** What more output means: it is dropped (default), or the program is ended with a fault. */
   overflow?: 'truncate' | 'fault'
@@ -48,7 +48,7 @@ const INTERRUPTION_FAULTS = {
 type Interruption = keyof typeof INTERRUPTION_FAULTS
 
 const DEFAULT_OUTPUT_BYTES = 32 * 1024
-/** Time to leave in order (git removes its lock files) before SIGKILL. */
+/** Time to exit in order (git removes its lock files) before SIGKILL. */
 const TERM_GRACE_MS = 500
 /** SIGKILL is immediate unless the system itself is stuck; we do not wait for that. */
 const KILL_WAIT_MS = 2000
@@ -57,8 +57,8 @@ const PIPE_GRACE_MS = 1000
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Runs a program to its end. Any exit code is a result; always settles within the deadline plus
- * about 2.5 s, whoever holds the pipes.
+ * Runs a program to its end. Any exit code is a result; always resolves or rejects within the
+ * deadline plus about 2.5 s, even while other processes hold the pipes.
  * Faults: sys/spawn-failed, sys/process-timeout, sys/process-aborted, sys/output-too-large.
  */
 export async function runProcess(request: ProcessRequest): Promise<ProcessResult> {
@@ -157,8 +157,8 @@ async function within<T>(ms: number, pending: Promise<T>): Promise<T | null> {
 
 function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((settle) => {
-    resolve = settle
+  const promise = new Promise<T>((fulfil) => {
+    resolve = fulfil
   })
   return { promise, resolve }
 }

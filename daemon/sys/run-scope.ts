@@ -10,11 +10,11 @@ import { runProcess } from './run-process.ts'
 // gateway would end every run that one of its ticks started. So a run is put into a group of its own, a
 // systemd scope. The program is started plainly and systemd is asked to take its process over: unlike
 // with `systemd-run --scope`, nothing stands between us and the start, no descriptor has to pass
-// through somebody's hands, and a refusal leaves a process that runs where it would have run anyway.
+// through another program, and after a refusal the process runs where it would have run anyway.
 
 type Environment = Readonly<Record<string, string>>
 
-/** Where systemd shows itself; tests have other places. */
+/** Where systemd shows itself; tests have other paths. */
 export type ScopePaths = Readonly<{
   /** Exists while systemd is the system's manager (sd_booted(3)). */
   booted: string
@@ -49,17 +49,17 @@ const SYSTEM_FOLDERS = '/usr/local/bin:/usr/bin:/bin'
 /** Whether runs get a scope here, or why not; one line of reason for `doctor`. Starts nothing. */
 export function describeScope(
   environment: Environment,
-  places: ScopePaths = systemScopePaths(),
+  paths: ScopePaths = systemScopePaths(),
 ): ScopeSupport {
   const none = (reason: string): ScopeSupport => ({ kind: 'none', reason })
   if (platformName() !== 'linux') return none('there is no systemd on this system')
-  if (!isDirectory(places.booted)) return none('systemd does not run here')
+  if (!isDirectory(paths.booted)) return none('systemd does not run here')
   const path = [environment['PATH'] ?? '', SYSTEM_FOLDERS].join(':')
   const busctl = findProgram('busctl', { PATH: path })
   if (busctl === null) return none('busctl was not found')
-  if (places.uid === 0) return { kind: 'system', busctl, environment: { PATH: path } }
+  if (paths.uid === 0) return { kind: 'system', busctl, environment: { PATH: path } }
   const named = environment['XDG_RUNTIME_DIR'] ?? ''
-  const runtime = isAbsolute(named) ? named : join(places.runtime, String(places.uid))
+  const runtime = isAbsolute(named) ? named : join(paths.runtime, String(paths.uid))
   if (!isThere(join(runtime, 'bus'))) return none('the user has no service manager of its own')
   const address = environment['DBUS_SESSION_BUS_ADDRESS'] ?? `unix:path=${join(runtime, 'bus')}`
   return {
@@ -73,16 +73,16 @@ export function describeScope(
 export function openRunScope(
   clock: Clock,
   environment: Environment,
-  places: ScopePaths = systemScopePaths(),
+  paths: ScopePaths = systemScopePaths(),
 ): RunScope {
   let support: ScopeSupport | null = null
   return {
     enter: async (pid, name) => {
-      support ??= describeScope(environment, places)
+      support ??= describeScope(environment, paths)
       if (support.kind === 'none') return false
       const unit = `caduceus-${name}-${pid}.scope`
       const isMoved =
-        (await askToMove(support, pid, unit)) && (await isInGroup(clock, places, pid, unit))
+        (await askToMove(support, pid, unit)) && (await isInGroup(clock, paths, pid, unit))
       if (!isMoved) support = { kind: 'none', reason: 'systemd did not take a process over' }
       return isMoved
     },
@@ -152,9 +152,9 @@ function readText(path: string): string {
   return orNull(() => readFileBounded(path, GROUP_BYTES))?.toString('utf8') ?? ''
 }
 
-function orNull<T>(look: () => T): T | null {
+function orNull<T>(ask: () => T): T | null {
   try {
-    return look()
+    return ask()
   } catch {
     return null
   }

@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 
-/** Real-time signals have no names; they are counted from the first one that the C library leaves to programs. */
+/** Real-time signals have no names; they are counted from the first one that the C library gives to programs. */
 const FIRST_REAL_TIME = 34
 
 /** The name of a signal by its number: 'SIGTERM', 'SIGRTMIN+3', or 'signal 33' where it has none. */

@@ -9,8 +9,8 @@ import {
   type WorkerRequest,
 } from './worker-process.ts'
 
-/** How a program begins, in hex: a script, ELF (Linux), Mach-O of either order and width, and of several machines. */
-const BEGINNINGS: readonly string[] = [
+/** First bytes of a program in hex: script, ELF (Linux), Mach-O of either order and width, or of several machines. */
+const FIRST_BYTES: readonly string[] = [
   '2321',
   '7f454c46',
   'feedface',
@@ -21,7 +21,7 @@ const BEGINNINGS: readonly string[] = [
   'cafebabf',
 ]
 
-/** A child of Node, where the platform has no other way to have the worker's true end told (macOS). */
+/** Starts the worker as a child of Node, for platforms without a spawn of our own (macOS). */
 export async function spawnChildOfNode(request: WorkerRequest): Promise<SpawnOutcome> {
   const { argv, cwd, env, outputFd, lockFd } = request
   if (wouldBeGivenToShell(argv[0])) {
@@ -44,7 +44,7 @@ export async function spawnChildOfNode(request: WorkerRequest): Promise<SpawnOut
 
 /**
  * What the kernel refuses to run (ENOEXEC) the C library hands to /bin/sh, also within Node: an empty file
- * would end with 0, as a success does. What cannot be read is left for the kernel to judge.
+ * would end with 0, as a success does. What cannot be read is left to the kernel.
  */
 function wouldBeGivenToShell(program: string): boolean {
   if (!program.startsWith('/')) return false
@@ -53,7 +53,7 @@ function wouldBeGivenToShell(program: string): boolean {
     try {
       const head = Buffer.alloc(4)
       const text = head.toString('hex', 0, readSync(fd, head))
-      return !BEGINNINGS.some((beginning) => text.startsWith(beginning))
+      return !FIRST_BYTES.some((bytes) => text.startsWith(bytes))
     } finally {
       closeSync(fd)
     }
@@ -65,7 +65,7 @@ function wouldBeGivenToShell(program: string): boolean {
 function causeOf(thrown: unknown, program: string): string {
   const isKnown = isFaultOf(thrown, 'sys/spawn-failed') || isFaultOf(thrown, 'sys/io')
   const code = isKnown ? thrown.details.code : null
-  // ENOENT is also told of a script whose interpreter is missing; then only the reason says it.
+  // The system says ENOENT also of a script whose interpreter is missing; then only the reason says it.
   const isPresent = program.startsWith('/') && fileStatus(program) !== null
   return code === null || code === undefined || (code === 'ENOENT' && isPresent)
     ? reasonOf(thrown)

@@ -6,7 +6,7 @@ export type DetachedRequest = Readonly<{
   argv: readonly [string, ...string[]]
   /** The whole environment; nothing is inherited. */
   env: Readonly<Record<string, string>>
-  /** Default: the root folder (P§1). */
+  /** Default: the root folder, so that no folder is kept busy. */
   cwd?: string
   /** By index of the child's descriptor; a number = a descriptor of ours, which stays open here. */
   stdio: readonly ('ignore' | number)[]
@@ -25,7 +25,7 @@ const INPUT_WAIT_MS = 5000
 /**
  * Starts a program that outlives us, in its own session. It is running when this resolves, the input
  * has been handed to the system whole, and nothing keeps this process from exiting. Descriptors given
- * by number are still open here: close those that carry a lock at once (P§2).
+ * by number are still open here: close those that carry a lock at once (PROTOCOLS, Locks and hand-over).
  * Faults: sys/spawn-failed; sys/process-timeout when the input was not taken (the child is ended).
  */
 export async function spawnDetached(request: DetachedRequest): Promise<{ pid: number }> {
@@ -47,7 +47,7 @@ async function deliver(
 ): Promise<void> {
   const pipe = child.stdio[input.fd]
   if (!(pipe instanceof Writable)) throw fault('sys/spawn-failed', { program, reason: 'no pipe' })
-  // A child that ends without reading is no fault of the start; its lock tells that it is gone.
+  // A child that ends without reading is no fault of the start; its free lock shows that it is gone.
   pipe.on('error', () => {})
   await input.before?.(child.pid)
   // It has ended meanwhile, and its pipe with it.

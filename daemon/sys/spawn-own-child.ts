@@ -12,7 +12,8 @@ import {
 } from './worker-process.ts'
 
 /**
- * A child that Node knows nothing of. Node tells a death by a signal without a name (SIGRTMIN+n) as exit 0,
+ * Starts the worker as a child that Node knows nothing of. Node reports a death by a signal without a name
+ * (SIGRTMIN+n) as exit 0,
  * which would pass for a success.
  */
 export function spawnOwnChild({ argv, cwd, env, outputFd, lockFd }: WorkerRequest): SpawnOutcome {
@@ -23,13 +24,13 @@ export function spawnOwnChild({ argv, cwd, env, outputFd, lockFd }: WorkerReques
   const spawned = spawnIn(cwd, () => spawnChild(argv, env, [null, outputFd, outputFd, lockFd]))
   if (typeof spawned === 'number') return { kind: 'spawned', worker: ownChild(spawned) }
   if (spawned === 'ENOEXEC') return { kind: 'failed', cause: NOT_EXECUTABLE }
-  // ENOENT is also told of a script whose interpreter is missing.
+  // The system says ENOENT also of a script whose interpreter is missing.
   const lacksInterpreter = spawned === 'ENOENT' && isDirectory(cwd) && fileStatus(argv[0]) !== null
   const cause = lacksInterpreter ? 'its interpreter is missing' : spawned
   return { kind: 'failed', cause }
 }
 
-/** One thread, and no gap: nobody else sees the folder change. */
+/** Synchronous on the one thread, so nothing else runs while the folder is another one. */
 function spawnIn(cwd: string, spawn: () => number | string): number | string {
   try {
     process.chdir(cwd)
@@ -76,8 +77,8 @@ function killGroupOf(pid: number): void {
 
 function withResolvers<T>(): Readonly<{ promise: Promise<T>; resolve: (value: T) => void }> {
   let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((settle) => {
-    resolve = settle
+  const promise = new Promise<T>((fulfil) => {
+    resolve = fulfil
   })
   return { promise, resolve }
 }

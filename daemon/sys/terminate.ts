@@ -12,13 +12,13 @@ import {
   type ProcessIdentity,
 } from './process-identity.ts'
 
-/** Rounds of looking for what a session forked meanwhile; each needs a living forker, so few suffice. */
+/** Rounds of searching for what a session forked meanwhile; each needs a living forker, so few suffice. */
 const MAX_ROUNDS = 100
 
 /**
  * Signals this very process; false = it has ended (its pid may mean another one by now, which is
- * left alone) or may not be signalled. Opens the pidfd first and compares then, so what was compared
- * is what is hit (P§4); without pidfd the comparison comes last before the signal.
+ * not touched) or may not be signalled. Opens the pidfd first and compares then, so what was compared
+ * is what is hit (PROTOCOLS, Ending processes); without pidfd the comparison comes last before the signal.
  */
 export function killIdentity(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
   if (identity.pid <= 1) return false
@@ -55,7 +55,7 @@ function sessionMembers(leader: ProcessIdentity): readonly ProcessEntry[] {
   if (leader.pid <= 1 || leader.bootId !== currentBootId()) return []
   if (identifyProcess(process.pid)?.session === leader.session) return []
   const entries = listProcesses()
-  // The id is not given out again while a member lives, so a stranger under it proves: nobody is left.
+  // The id is not given out again while a member lives, so a stranger under it proves that no member is left.
   const holder = entries.find((entry) => entry.pid === leader.pid)
   if (holder !== undefined && holder.startTicks !== leader.startTicks) return []
   return entries.filter((entry) => entry.session === leader.session && !entry.isZombie)

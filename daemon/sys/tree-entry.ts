@@ -2,7 +2,7 @@ import { type Dirent, lstatSync, readdirSync, type Stats } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, ioFault } from './io-fault.ts'
 
-/** What lies at a path of somebody else's tree; no link is followed at its end. */
+/** What lies at a path of a worker's tree; no link is followed at its end. */
 export type TreeEntry = Readonly<{
   kind: 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'
   /** Bytes a reader would get, holes included. */
@@ -36,7 +36,7 @@ export type EntryBelow = Readonly<{
 /**
  * Everything below a folder, each folder before what is in it; no link is followed. What may not be
  * listed, or lies too deep to be named, is left out. About 2 µs per entry.
- * @param isLeftOut is asked for each entry; one that is left out is not looked into either
+ * @param isLeftOut is asked for each entry; one that is left out is not entered either
  */
 export function* entriesBelow(
   root: string,
@@ -76,13 +76,13 @@ function kindOf(status: Stats): TreeEntry['kind'] {
   return status.isSocket() ? 'socket' : 'device'
 }
 
-/** Entries looked at; a larger tree is judged by as many of them. */
+/** Entries read; a larger tree is represented by as many of them. */
 const MAX_ENTRIES = 100_000
 
 /**
  * A value that differs whenever something below `root` was written, made, removed or renamed since the
- * last look: the newest change time and the number of entries. Change times cannot be set by programs.
- * Links are not followed; what cannot be looked at is left out. About 5 µs per entry.
+ * last one: the newest change time and the number of entries. Change times cannot be set by programs.
+ * Links are not followed; what cannot be read is left out. About 5 µs per entry.
  */
 export function treeFingerprint(root: string): string {
   const waiting = [root]

@@ -4,9 +4,9 @@ export type WorkerRequest = Readonly<{
   cwd: string
   /** Exactly this, nothing inherited. */
   env: Readonly<Record<string, string>>
-  /** Write end of a pipe; becomes both output streams, so that their bytes keep their order. */
+  /** Write end of a pipe; becomes both output streams, so that their bytes stay in order. */
   outputFd: number
-  /** Becomes descriptor 3, kept open on purpose (P§1). */
+  /** The tree lock; becomes descriptor 3 and stays open on purpose (PROTOCOLS, Locks and hand-over). */
   lockFd: number
 }>
 
@@ -15,9 +15,9 @@ export type WorkerExit = Readonly<{ exitCode: number | null; signal: string | nu
 /** A running worker: the leader of its own session and process group. */
 export type WorkerProcess = Readonly<{
   pid: number
-  /** Resolves when the process itself has ended, whoever still holds its pipe (C35). */
+  /** Resolves when the process itself has ended, even while a descendant holds its pipe. */
   exited: Promise<WorkerExit>
-  /** Looks whether it has ended, where only we can see that; `exited` tells. */
+  /** Collects it if it has ended, where Node does not; then `exited` resolves. */
   collect(): void
   /** SIGKILLs its process group at one stroke, as long as it is not collected. */
   killGroup(): void

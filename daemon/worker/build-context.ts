@@ -11,7 +11,7 @@ export type CommentTrust = Readonly<{
   trustedAuthors: readonly string[]
   /** `comment_ignore_patterns`, matched against the login. */
   ignoredAuthors: readonly RegExp[]
-  /** Our own account: its comments never come back as input (case C45). */
+  /** Our own account: its comments never come back as input. */
   ownId: number | null
 }>
 
@@ -30,16 +30,16 @@ type ContextEvent = Readonly<{
   label_name: string | null
 }>
 
-type Kept = Readonly<{
+type Retained = Readonly<{
   comments: ContextComment[]
   trusted: ContextComment[]
   events: ContextEvent[]
 }>
 
 /**
- * CADUCEUS_CONTEXT_JSON (R§5.9 with `timeline`, `trusted_edits` and `allowed_threads`, design §7).
+ * CADUCEUS_CONTEXT_JSON, as docs/the-bridge.md describes it.
  * At most 1 MiB: the oldest events go first, then the oldest untrusted, then the oldest trusted comments.
- * Faults: worker/context-too-large when nothing is left to drop.
+ * Faults: worker/context-too-large when nothing more can be dropped.
  */
 export function buildContext(
   key: IssueKey,
@@ -55,7 +55,7 @@ export function buildContext(
   const isTrusted = (comment: ContextComment): boolean =>
     trust.trustedAuthors.includes(comment.author)
   const events = timeline.filter((event) => event.kind !== 'commented').map(toContextEvent)
-  const kept: Kept = {
+  const retained: Retained = {
     comments: [...newest],
     trusted: newest.filter(isTrusted),
     events: events.slice(-LIMITS.retainedEvents),
@@ -70,9 +70,9 @@ export function buildContext(
   }
   const render = (): string => {
     const dropped = {
-      comments: before.comments - kept.comments.length,
-      trusted: before.trusted - kept.trusted.length,
-      events: before.events - kept.events.length,
+      comments: before.comments - retained.comments.length,
+      trusted: before.trusted - retained.trusted.length,
+      events: before.events - retained.events.length,
     }
     return JSON.stringify({
       schema_version: 1,
@@ -80,14 +80,14 @@ export function buildContext(
       issue_title: issue.title,
       issue_body: issue.body,
       labels: issue.labels,
-      comments: kept.comments,
-      trusted_comments: kept.trusted,
-      events: kept.events,
-      timeline: mergeTimeline(kept),
-      trusted_edits: kept.trusted
+      comments: retained.comments,
+      trusted_comments: retained.trusted,
+      events: retained.events,
+      timeline: mergeTimeline(retained),
+      trusted_edits: retained.trusted
         .filter(({ created_at, updated_at }) => created_at !== updated_at)
         .map(({ id, author, created_at, updated_at }) => ({ id, author, created_at, updated_at })),
-      allowed_threads: kept.trusted.map(({ id }) => id),
+      allowed_threads: retained.trusted.map(({ id }) => id),
       truncation: {
         comments_truncated: dropped.comments > 0,
         trusted_comments_truncated: dropped.trusted > 0,
@@ -104,7 +104,7 @@ export function buildContext(
 
   let json = render()
   for (let over = excess(json); over > 0; over = excess(json)) {
-    if (!dropOldest(kept, over, isTrusted)) {
+    if (!dropOldest(retained, over, isTrusted)) {
       throw fault('worker/context-too-large', {
         issue: formatIssue(key),
         maxBytes: LIMITS.contextBytes,
@@ -125,9 +125,9 @@ function isVisible(comment: IssueComment, trust: CommentTrust): boolean {
   return !trust.ignoredAuthors.some((pattern) => pattern.test(author))
 }
 
-/** Drops from the least valuable list, oldest first, until about `bytes` are gone; false = nothing left. */
+/** Drops from the least valuable list, oldest first, until about `bytes` are gone; false = nothing to drop. */
 function dropOldest(
-  kept: Kept,
+  retained: Retained,
   bytes: number,
   isTrusted: (comment: ContextComment) => boolean,
 ): boolean {
@@ -135,16 +135,17 @@ function dropOldest(
   const size = (item: ContextComment | ContextEvent): number =>
     Buffer.byteLength(JSON.stringify(item))
   // An event stands in two lists, and so does a trusted comment.
-  while (freed < bytes && kept.events.length > 0) freed += 2 * size(kept.events.shift() ?? NO_EVENT)
+  while (freed < bytes && retained.events.length > 0)
+    freed += 2 * size(retained.events.shift() ?? NO_EVENT)
   while (freed < bytes) {
-    const oldest = kept.comments.findIndex((comment) => !isTrusted(comment))
+    const oldest = retained.comments.findIndex((comment) => !isTrusted(comment))
     if (oldest < 0) break
-    freed += kept.comments.splice(oldest, 1).reduce((sum, comment) => sum + size(comment), 0)
+    freed += retained.comments.splice(oldest, 1).reduce((sum, comment) => sum + size(comment), 0)
   }
-  while (freed < bytes && kept.trusted.length > 0) {
-    const [comment] = kept.trusted.splice(0, 1)
+  while (freed < bytes && retained.trusted.length > 0) {
+    const [comment] = retained.trusted.splice(0, 1)
     if (comment === undefined) break
-    kept.comments.splice(kept.comments.indexOf(comment), 1)
+    retained.comments.splice(retained.comments.indexOf(comment), 1)
     freed += 2 * size(comment)
   }
   return freed > 0
@@ -173,14 +174,14 @@ function toContextEvent(event: TimelineEvent): ContextEvent {
 }
 
 /** Comments and events in the order they happened; comments by id, so that no body stands twice. */
-function mergeTimeline(kept: Kept): readonly object[] {
-  const comments = kept.comments.map(({ id, author, created_at }) => ({
+function mergeTimeline(retained: Retained): readonly object[] {
+  const comments = retained.comments.map(({ id, author, created_at }) => ({
     at: created_at,
     kind: 'commented',
     actor: author,
     comment_id: id,
   }))
-  const events = kept.events.map(({ kind, actor, created_at, label_name }) => ({
+  const events = retained.events.map(({ kind, actor, created_at, label_name }) => ({
     at: created_at,
     kind,
     actor,

@@ -6,7 +6,7 @@ import { looksLikeGithubToken } from '../core/redaction.ts'
 import { cutUtf8 } from './cut-utf8.ts'
 import { isProviderName } from './provider-variables.ts'
 
-/** Names every worker gets when they exist (design §7, R§7.1). */
+/** Names every worker gets when they exist. */
 const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   'PATH',
   'HOME',
@@ -17,7 +17,7 @@ const ALLOWED_NAMES: ReadonlySet<string> = new Set([
   'TERM',
   'TMPDIR',
 ])
-/** What a run tells its worker. */
+/** What a worker is given to know. */
 export type WorkerFacts = Readonly<{
   key: IssueKey
   title: string
@@ -31,7 +31,7 @@ export type WorkerFacts = Readonly<{
 
 /**
  * The environment of a worker, built from nothing: denied names first, then the allowed ones, then the
- * nine variables of the bridge page and the two that name files (design §7). Values longer than
+ * nine variables of the bridge page and the two that name files (docs/the-bridge.md). Values longer than
  * execve allows are cut; the files hold the whole.
  * @param source the daemon's environment
  * @param allowlist `worker_env_allowlist`: exact names, or prefixes ending in `*`
@@ -78,7 +78,7 @@ function workerVariables(facts: WorkerFacts): Readonly<Record<string, string>> {
   )
 }
 
-/** A NUL ends a string in execve, so it is replaced; what is too long is cut (R§5.9's marker). */
+/** A NUL ends a string in execve, so it is replaced; what is too long is cut, with a marker. */
 function fitVariable(value: string): string {
   return cutUtf8(value.replaceAll('\0', '\uFFFD'), LIMITS.environmentValueBytes)
 }

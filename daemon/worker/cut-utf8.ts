@@ -1,6 +1,6 @@
 /**
  * A text of at most `maxBytes` in UTF-8: cut between characters and ended by `...<truncated N bytes>`,
- * where N is what was left out (R§5.9). Unchanged when it fits.
+ * where N is what was left out. Unchanged when it fits.
  * @param maxBytes at least 64, so that there is room for the ending
  */
 export function cutUtf8(text: string, maxBytes: number): string {

@@ -15,8 +15,8 @@ export function isProviderName(name: string, allowlist: readonly string[]): bool
 const SECRET_WORDS = /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/
 
 /**
- * Values a worker is given that nobody else may see: those of every variable the operator has listed, and of the
- * provider's variables that are named like a secret. The worker knows them and may tell them in its result.
+ * Values a worker is given that no reader of ours may see: those of every variable the operator has listed, and of the
+ * provider's variables that are named like a secret. The worker knows them and may write them into its result.
  */
 export function workerSecrets(
   source: Readonly<Record<string, string>>,

@@ -5,10 +5,10 @@ import { type ParsedResult, parseResult } from './validate-result.ts'
 
 /**
  * The result file of a run. The file is opened without following links and only when it is a regular
- * file with no other name, for another one may lie where the worker may not look; no more than 1 MiB is
- * read (R§7.2). The bytes are those of the file, secrets and all.
+ * file with no other name, for another one may lie where the worker may not read; no more than 1 MiB is
+ * read. The bytes are those of the file, secrets and all.
  * @param transcript where the worker's output is; named in the faults
- * @param known secret values the worker may have told
+ * @param known secret values the worker may have written
  * Faults: worker/result-missing, worker/result-unreadable, worker/result-invalid.
  */
 export function readResult(

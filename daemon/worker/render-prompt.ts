@@ -35,8 +35,8 @@ const HEADINGS = {
 } as const satisfies Record<Ticket, string>
 
 /**
- * The prompt for one run (R§5.10): deterministic, section order fixed, text of others only inside fences
- * longer than any run of fence characters in it, so that it cannot break out.
+ * The prompt for one run: deterministic, in a fixed order of sections, text of others only inside fences longer
+ * than any run of fence characters in it, so that it cannot break out.
  * Faults: worker/prompt-too-large.
  */
 export function renderPrompt(templates: PromptTemplates, facts: PromptFacts): string {
@@ -53,7 +53,7 @@ export function renderPrompt(templates: PromptTemplates, facts: PromptFacts): st
     body: fenceMarkdown(facts.body, 'text'),
     context: fenceMarkdown(facts.contextJson, 'json'),
   }
-  // One pass: a placeholder inside somebody's text is text.
+  // One pass: a placeholder inside a text of others is text.
   const prompt = templates.frame.replaceAll(
     /\{\{(\w+)\}\}/g,
     (whole, name: string) => values[name] ?? whole,

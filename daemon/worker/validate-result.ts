@@ -12,7 +12,7 @@ import {
 } from './result-fields.ts'
 import { findJsonHazard, type JsonHazard } from './strict-json.ts'
 
-/** What a worker left, checked (design §6, R§7.2 without `investigation`). */
+/** A worker's result file, checked. */
 export type WorkerResult = Readonly<{
   status: 'success'
   summary: string
@@ -32,9 +32,9 @@ const HAZARDS = {
 } as const satisfies Record<JsonHazard['kind'], (hazard: JsonHazard) => string>
 
 /**
- * A worker's result from the bytes of its file. Secrets are masked before anything is judged, cut or told: this
+ * A worker's result from the bytes of its file. Secrets are masked before anything is checked, cut or reported: this
  * is where the worker's words come in that go out in commits, pull requests, comments and errors.
- * @param known secret values the worker may have told
+ * @param known secret values the worker may have written
  * Faults: worker/result-unreadable (not UTF-8 or not JSON), worker/result-invalid (naming the field).
  */
 export function parseResult(
@@ -81,7 +81,7 @@ export function parseResult(
       status: 'success',
       summary: textOf('summary'),
       commitMessage: textOf('commit_message'),
-      // A longer title from a file is cut, not refused (R§7.2).
+      // A longer title from a file is cut, not refused.
       pullRequestTitle: shortenCharacters(textOf('pull_request_title'), LIMITS.titleCharacters),
       artifacts: artifacts !== undefined && isObject(artifacts) ? artifacts : {},
     },
@@ -122,7 +122,7 @@ function parseJson(text: string, transcript: string): JsonValue {
   }
 }
 
-/** What a worker says of its failure is told, whatever it is: half characters and NULs are not. */
+/** A worker's words about its failure are shown whatever they are, without half characters and NULs. */
 function fixEncoding(text: string): string {
   return cutUtf8(text.replaceAll(/[\p{Surrogate}\0]/gu, '\uFFFD'), LIMITS.summaryBytes)
 }
