@@ -9,10 +9,10 @@ import { realPath } from '../sys/paths.ts'
 import { runProcess } from '../sys/run-process.ts'
 import { isProviderName } from '../worker/provider-variables.ts'
 
-/** The token, found at its first use and kept only in this process's memory (design §10). */
+/** The token, found at its first use and held only in this process's memory. */
 export type TokenOfProcess = Readonly<{
   get(): Promise<string>
-  /** What has to be kept out of logs and workers: the token, once it is known. */
+  /** What must not reach logs and workers: the token, once it is known. */
   known(): readonly string[]
 }>
 
@@ -36,7 +36,7 @@ export function openTokenSource(
   }
 }
 
-/** The one secret of the daemon's own that the host may keep (H§5.6). */
+/** The one secret of the daemon's own that the host's `.env` may hold. */
 const TOKEN_VARIABLE = 'CADUCEUS_GITHUB_TOKEN'
 
 /**
@@ -56,8 +56,8 @@ export function withHostSecrets(
 }
 
 /**
- * An environment for a long-lived process of ours: without GitHub credentials, under whatever name, so
- * that nobody finds them where the system shows a process's environment (design §1.2, §7).
+ * An environment for a long-lived process of ours: without GitHub credentials, under any name, so that they are
+ * not found where the system shows a process's environment (I2).
  */
 export function withoutCredentials(
   environment: Readonly<Record<string, string>>,
@@ -73,22 +73,13 @@ export function withoutCredentials(
   )
 }
 
-/** What a supervisor gets: enough to run, nothing of the operator's (design §7). */
-const SUPERVISOR_NAMES: readonly string[] = [
-  'PATH',
-  'HOME',
-  'LANG',
-  'LC_ALL',
-  'TMPDIR',
-  'NODE_OPTIONS',
-]
+const SUPERVISOR_NAMES: readonly string[] = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TMPDIR']
 
+/** What a supervisor gets: enough to run, nothing of the operator's (I2). */
 export function supervisorEnvironment(
   environment: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    Object.entries(environment).filter(
-      ([name]) => SUPERVISOR_NAMES.includes(name) || name.startsWith('TEST_'),
-    ),
+    Object.entries(environment).filter(([name]) => SUPERVISOR_NAMES.includes(name)),
   )
 }

@@ -10,6 +10,7 @@
 
 import { subscribe } from 'node:diagnostics_channel'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import './pass-on.mjs'
 
 const {
   TEST_CRASH_AT,

@@ -2,6 +2,7 @@
 // in the file that TEST_CLOCK_FILE names, so that all processes of a test share one clock.
 // Timers stay real; whoever sleeps by the wall clock wakes within his own polling interval.
 import { readFileSync } from 'node:fs'
+import './pass-on.mjs'
 
 /** How long an offset is believed before the file is read again, in real milliseconds. */
 const BELIEVED_MS = 5
