@@ -8,34 +8,14 @@ import { redact } from '../core/redaction.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { appendLine, ensureDirectory, fileStatus, renameFile } from '../sys/files.ts'
 
+type Format = winston.Logform.Format
+
 /** Which process wrote a line. */
 export type LogProcess = 'tick' | 'runner' | 'queue'
 
-const LINE = Symbol.for('message')
-
-/** Appends each line with one write, so that processes never mix theirs and a crash loses none. */
-class AppendTransport extends Transport {
-  readonly path: string
-
-  constructor(path: string) {
-    super()
-    this.path = path
-  }
-
-  override log(line: Readonly<{ [LINE]?: unknown }>, done: () => void): void {
-    try {
-      appendLine(this.path, String(line[LINE]))
-    } catch (failure) {
-      // A full disk must not end a run because it cannot be told about; the error stream has it.
-      process.stderr.write(`caduceus: ${describeFault(failure)}\n`)
-    }
-    done()
-  }
-}
-
 /**
- * The log at `log_path`: JSON lines of a fixed sentence and fields (design §11). Every text in a line is
- * redacted, and the given secrets wherever they stand.
+ * The log at `log_path`: JSON lines of a fixed sentence and fields. Every text in a line is redacted, and the given
+ * secrets wherever they stand.
  * @param secrets asked at each line, because a token is found only when it is needed
  * Faults: sys/io when its folder cannot be made.
  */
@@ -48,17 +28,51 @@ export function openLog(
   ensureDirectory(dirname(path))
   const logger = winston.createLogger({
     level: 'info',
-    format: winston.format.printf(({ message }) => String(message)),
+    format: winston.format.combine(redacting(secrets), jsonLine(name, clock)),
     transports: [new AppendTransport(path)],
   })
   const write =
     (level: 'info' | 'warn' | 'error') =>
     (event: string, fields: LogFields = {}): void => {
-      const head = { at: toTimestamp(clock.now()), level, process: name, pid: process.pid, event }
-      const shown = redactDeep(fields, secrets())
-      logger.log(level, JSON.stringify({ ...head, ...Object(shown) }))
+      logger.log({ level, message: event, fields })
     }
   return { info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+const redacting = (secrets: () => readonly string[]): Format =>
+  winston.format((entry) => ({ ...entry, fields: redactDeep(entry['fields'], secrets()) }))()
+
+const jsonLine = (name: LogProcess, clock: Clock): Format =>
+  winston.format.printf(({ level, message, fields }) => {
+    const at = toTimestamp(clock.now())
+    const head = { at, level, process: name, pid: process.pid, event: message }
+    return JSON.stringify({ ...head, ...Object(fields) })
+  })
+
+/** Where winston puts what its formats made of an entry. */
+const LINE = Symbol.for('message')
+
+/**
+ * Appends each line with one write, so that several processes never mix theirs and a crash loses none. Winston's own
+ * transport for files writes through a stream and renames files by itself, which suits one process alone.
+ */
+class AppendTransport extends Transport {
+  readonly path: string
+
+  constructor(path: string) {
+    super()
+    this.path = path
+  }
+
+  override log(entry: Readonly<{ [LINE]?: unknown }>, done: () => void): void {
+    try {
+      appendLine(this.path, String(entry[LINE]))
+    } catch (failure) {
+      // A full disk must not end a run that only cannot be reported; the error stream has it.
+      process.stderr.write(`caduceus: ${describeFault(failure)}\n`)
+    }
+    done()
+  }
 }
 
 function redactDeep(value: unknown, secrets: readonly string[]): unknown {
@@ -71,8 +85,8 @@ function redactDeep(value: unknown, secrets: readonly string[]): unknown {
 }
 
 /**
- * Keeps the log from growing for ever: past its limit it becomes `<path>.1`, which is replaced. Only the
- * tick does this, under its lock; other processes open the path anew for every line (design §11).
+ * Bounds the log: past its limit it becomes `<path>.1`, which is replaced. Only the tick does this, under its lock;
+ * other processes open the path again for every line.
  */
 export function rotateLog(path: string): void {
   const status = fileStatus(path)

