@@ -10,9 +10,9 @@ import { layoutOf } from './layout.ts'
 import { STATE_VERSION } from './schema-parts.ts'
 
 /**
- * Claims under `claims/` (design §5, P§1, P§2). Only the kernel lock says that a claim is held; the
- * file's text tells people whose it is, and lets a runner see that it was handed the right one.
- * Other files in the folder are left alone. Faults: sys/io, sys/native-unavailable.
+ * Claims under `claims/` (I4; PROTOCOLS, Locks and hand-over). Only the kernel lock says that a claim is held; the
+ * file's text says to people whose it is, and lets a runner check that it was handed the right one. Other files in
+ * the folder are ignored. Faults: sys/io, sys/native-unavailable.
  */
 export function openClaims({ clock }: Readonly<{ clock: Clock }>, stateDir: string): Claims {
   const layout = layoutOf(stateDir)
@@ -53,7 +53,7 @@ export function openClaims({ clock }: Readonly<{ clock: Clock }>, stateDir: stri
         const status = fileStatus(path)
         const isNote = status?.kind === 'file' && status.size <= LIMITS.claimBytes
         const note = isNote ? readNote(path) : null
-        // A note under another key's name was put there by somebody else.
+        // A note under another key's name is not one that this program wrote.
         return note === null || layout.claim(note.key) !== path ? [] : [note]
       }),
   }

@@ -13,8 +13,8 @@ const TEMPORARY = /^\..+\.\d+\.[0-9a-f]{12}\.tmp$/
 const RUN_ID_LENGTH = 26
 
 /**
- * What is left over under a state directory. Names that are not ours are passed over; a link where a
- * folder of ours belongs is listed as not plain, and nothing behind it is looked at.
+ * Garbage under a state directory: files and folders that nothing needs any more. Names that are not ours are
+ * ignored; a link where a folder of ours belongs is listed as not plain, and nothing behind it is read.
  * Faults: sys/io.
  */
 export function openGarbage(stateDir: string): Garbage {
@@ -54,7 +54,7 @@ function temporaryFiles({ stateDir, directories }: StateLayout): readonly Garbag
   )
 }
 
-/** `<root>/<owner>/<repository>/<run>`, each level looked at before the next. */
+/** `<root>/<owner>/<repository>/<run>`, each level checked before the next. */
 function trees(root: string, kind: 'tree' | 'archived'): readonly GarbageItem[] {
   return repositoryFolders(root).flatMap((found): readonly GarbageItem[] => {
     if (!found.isPlain) return [{ ...found, kind }]
@@ -67,7 +67,7 @@ function trees(root: string, kind: 'tree' | 'archived'): readonly GarbageItem[] 
   })
 }
 
-/** The folders of repositories, and whatever takes the place of one or of its owner's. */
+/** The folders of repositories, and anything else that stands where one or its owner's should. */
 function repositoryFolders(root: string): readonly GarbageItem[] {
   return namesIn(root, () => true).flatMap(
     ({ name: owner, path: ownerPath, status }): readonly GarbageItem[] => {
@@ -118,11 +118,11 @@ function looseFiles(layout: StateLayout, runId: string): readonly string[] {
 
 type Named = Readonly<{ name: string; path: string; status: FileStatus }>
 
-/** What lies in a folder; nothing when a link or something else has its place. */
-function namesIn(folder: string, isWanted: (name: string) => boolean): readonly Named[] {
+/** The entries of a folder; none when a link or something else stands in its place. */
+function namesIn(folder: string, matches: (name: string) => boolean): readonly Named[] {
   if (fileStatus(folder)?.kind !== 'directory') return []
   return listDirectory(folder)
-    .filter(isWanted)
+    .filter(matches)
     .flatMap((name) => {
       const path = join(folder, name)
       const status = fileStatus(path)

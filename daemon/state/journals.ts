@@ -3,7 +3,8 @@ import type { Journals } from '../core/ports.ts'
 import { isRunId } from '../core/run-id.ts'
 import { ensureDirectory, fileStatus, listDirectory, writeFileAtomic } from '../sys/files.ts'
 import { layoutOf } from './layout.ts'
-import { JOURNAL_FORMAT, readStoredFile, renderStoredFile } from './stored-file.ts'
+import { readStoredFile, renderStoredFile } from './stored-file.ts'
+import { JOURNAL_FORMAT } from './stored-formats.ts'
 
 /**
  * The journals under `runs/<run id>/` (design §5). Nothing here locks: a journal is written only by the

@@ -1,6 +1,5 @@
-// Shapes that all stored files share (design §5). Objects are closed, so an unknown field is noticed
-// instead of lost at the next write; and every schema carries the type it describes, so a schema that
-// has fallen behind its type does not compile.
+// Shapes that all stored files share. Objects are closed, so an unknown field is noticed instead of lost at the next
+// write; and every schema carries the type it describes, so a schema that differs from its type does not compile.
 
 declare const DESCRIBES: unique symbol
 
@@ -79,7 +78,7 @@ export function orNull<T>(schema: Schema<T>): Schema<T | null> {
 
 const ISSUE_NUMBER: Schema<number> = { type: 'integer', minimum: 1, maximum: 9_999_999_999 }
 
-/** The names' grammar is that of core/issue-key, see stored-file.ts. */
+/** The grammar of the names is that of core/issue-key.ts; stored-formats.ts checks it. */
 export const ISSUE_KEY = closedObject({ owner: TEXT, name: TEXT, number: ISSUE_NUMBER })
 
 export const RECORDED_ERROR = closedObject({ code: TEXT, message: TEXT, at: TIME })

@@ -48,7 +48,7 @@ const CIRCUIT: Schema<Circuit> = closedObject({
   lastError: RECORDED_ERROR,
 })
 
-/** `state.json`: the queue and the circuits (design §5). */
+/** `state.json`: the queue and the circuits. */
 export const QUEUE_SCHEMA: Schema<QueueFile> = closedObject({
   ...storedFields('caduceus-queue'),
   entries: mapOf(ENTRY),
@@ -67,7 +67,7 @@ const REPOSITORY: Schema<RepositoryState> = closedObject({
   problem: orNull(RECORDED_ERROR),
 })
 
-/** `state_meta.json`: cadence, rate limits, installation id, what ticks leave to read (design §5). */
+/** `state_meta.json`: cadence, rate limits, installation id, what ticks leave for `status`. */
 export const META_SCHEMA: Schema<MetaFile> = closedObject({
   ...storedFields('caduceus-meta'),
   installationId: UUID,

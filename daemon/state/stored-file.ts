@@ -1,10 +1,5 @@
 import { isUtf8 } from 'node:buffer'
 import { fault } from '../core/fault.ts'
-import { formatRepository, issueId, parseRepositoryName } from '../core/issue-key.ts'
-import type { Journal } from '../core/journal.ts'
-import { LIMITS } from '../core/limits.ts'
-import type { Meta } from '../core/meta.ts'
-import type { QueueState } from '../core/queue-state.ts'
 import {
   type Checked,
   describeExpectation,
@@ -12,10 +7,8 @@ import {
   locationOf,
 } from '../core/schema-error.ts'
 import { fileStatus, readFileBounded } from '../sys/files.ts'
-import type { JournalFile } from './journal-schema.ts'
 import { STATE_VERSION, type StoredFields } from './schema-parts.ts'
-import type { MetaFile, QueueFile } from './store-schema.ts'
-import { validateJournalFile, validateMetaFile, validateQueueFile } from './validate-stored.ts'
+import type { StoredFormat } from './stored-formats.ts'
 
 /** What a stored file amounts to. A corrupt one was not touched. */
 export type StoredContent<Content> =
@@ -24,8 +17,8 @@ export type StoredContent<Content> =
   | Readonly<{ kind: 'corrupt'; reason: string }>
 
 /**
- * Reads and checks a stored file; creates and changes nothing. A file of another version is told apart
- * from a corrupt one, because its bytes are good and only this program is wrong for them (design §5).
+ * Reads and checks a stored file; creates and changes nothing. A file of another version is a fault and not corrupt,
+ * because its bytes are good and only this program is wrong for them.
  * Faults: state/format-of-original, state/format-newer, sys/io.
  */
 export function readStoredFile<Content, File extends StoredFields & Content>(
@@ -38,7 +31,7 @@ export function readStoredFile<Content, File extends StoredFields & Content>(
 /**
  * `readStoredFile` for a file that is read again and again: while its bytes stay the same, they are not
  * parsed and checked again, which for ten thousand issues takes thirty times as long as reading them.
- * Whoever reads shares one content and must not change it.
+ * All readers share one content, which none of them may change.
  */
 export function storedFileReader<Content, File extends StoredFields & Content>(
   path: string,
@@ -134,55 +127,4 @@ function parseJson(text: string): unknown {
 
 function corrupt(reason: string): Readonly<{ kind: 'corrupt'; reason: string }> {
   return { kind: 'corrupt', reason }
-}
-
-// The three kinds of stored files, and what their schemas cannot say.
-
-/** How a content is stored: the file is `{format, version, …content}`. */
-export type StoredFormat<Content, File extends StoredFields & Content> = Readonly<{
-  name: string
-  maxBytes: number
-  validate(data: unknown): Checked<File>
-  /** The content without what belongs to the file. */
-  contentOf(file: File): Content
-  /** What is wrong with a content although it follows the schema, or null. */
-  contradictionOf(content: Content): string | null
-}>
-
-export const QUEUE_FORMAT: StoredFormat<QueueState, QueueFile> = {
-  name: 'caduceus-queue',
-  maxBytes: LIMITS.queueBytes,
-  validate: validateQueueFile,
-  contentOf: ({ entries, circuits }) => ({ entries, circuits }),
-  contradictionOf: ({ entries }) => {
-    // Thousands of entries name few repositories; each name is looked at once.
-    const known = new Set<string>()
-    for (const [id, { key }] of Object.entries(entries)) {
-      if (issueId(key) !== id) return `the entry "${id}" belongs to ${issueId(key)}`
-      const repository = id.slice(0, id.lastIndexOf('#'))
-      if (known.has(repository)) continue
-      if (parseRepositoryName(repository) === null) return `"${id}" does not name an issue`
-      known.add(repository)
-    }
-    return null
-  },
-}
-
-export const META_FORMAT: StoredFormat<Meta, MetaFile> = {
-  name: 'caduceus-meta',
-  maxBytes: LIMITS.metaBytes,
-  validate: validateMetaFile,
-  contentOf: ({ format: _format, version: _version, ...meta }) => meta,
-  contradictionOf: () => null,
-}
-
-export const JOURNAL_FORMAT: StoredFormat<Journal, JournalFile> = {
-  name: 'caduceus-run',
-  maxBytes: LIMITS.journalBytes,
-  validate: validateJournalFile,
-  contentOf: ({ format: _format, version: _version, ...journal }) => journal,
-  contradictionOf: ({ key }) =>
-    parseRepositoryName(formatRepository(key)) === null
-      ? `"${issueId(key)}" does not name an issue`
-      : null,
 }

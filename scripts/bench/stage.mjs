@@ -155,7 +155,8 @@ const PHASES = {
 /** Fills a state directory with issues, by the program's own rules for what may be stored. */
 export async function storeIssues(stateDir, repo, count) {
   const { EMPTY_QUEUE, newEntry } = await importTypeScript(REPOSITORY, 'daemon/core/queue-state.ts')
-  const stored = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
+  const { renderStoredFile } = await importTypeScript(REPOSITORY, 'daemon/state/stored-file.ts')
+  const { QUEUE_FORMAT } = await importTypeScript(REPOSITORY, 'daemon/state/stored-formats.ts')
   const [owner, name] = repo.split('/')
   const now = new Date().toISOString()
   const phases = Object.entries(PHASES).flatMap(([phase, times]) => Array(times).fill(phase))
@@ -170,7 +171,7 @@ export async function storeIssues(stateDir, repo, count) {
   })
   const path = join(stateDir, 'state.json')
   const content = { ...EMPTY_QUEUE, entries: Object.fromEntries(entries) }
-  writeFileSync(path, stored.renderStoredFile(path, stored.QUEUE_FORMAT, content), { mode: 0o600 })
+  writeFileSync(path, renderStoredFile(path, QUEUE_FORMAT, content), { mode: 0o600 })
 }
 
 const error = () => ({
