@@ -229,7 +229,7 @@ const abandon = async (rig: ProgramRig, whom: 'supervisor' | 'nobody else'): Pro
 
 /** What acts only where something has gone wrong: how it comes to that, and what must be true in the end. */
 const RARE = {
-  'executor.sweep': {
+  'executor.reap': {
     bridge: GATED_WORKER,
     config: {},
     begin: async (rig: ProgramRig) => abandon(rig, 'supervisor'),
