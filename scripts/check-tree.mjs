@@ -1,5 +1,5 @@
-// Judges the shipped tree as the host's install-time scanner does (the goal is the verdict "safe"), and
-// keeps out what only makes sense on the machine it was written on.
+// Checks the shipped tree as the host's install-time scanner does (the goal is its verdict "safe"), and against
+// rules of the house: nothing that only makes sense on the machine it was written on.
 //   --root DIR   another checkout    --json   for programs    --rules   the names of all rules
 import { execFileSync } from 'node:child_process'
 import { lstatSync, readFileSync, realpathSync } from 'node:fs'
@@ -44,10 +44,10 @@ const { values: options } = parseArgs({
 const root = realpathSync.native(options.root ?? dirname(import.meta.dirname))
 
 if (options.rules) console.log(JSON.stringify([...RULES, ...HOUSE_RULES].map(({ name }) => name)))
-else judge()
+else checkTree()
 
-function judge() {
-  const entries = shippedPaths().flatMap(look)
+function checkTree() {
+  const entries = shippedPaths().flatMap(entryAt)
   const bytes = entries.reduce((sum, { size }) => sum + size, 0)
   const findings = [...entries.flatMap(findingsIn), ...findingsOfTree(entries.length, bytes)]
   const serious = findings.filter(({ level }) => level !== 'medium')
@@ -72,7 +72,7 @@ function shippedPaths() {
 }
 
 /** Empty for a file that is listed but was deleted. */
-function look(path) {
+function entryAt(path) {
   const status = lstatSync(join(root, path), { throwIfNoEntry: false })
   return status === undefined ? [] : [{ path, size: status.size, isLink: status.isSymbolicLink() }]
 }

@@ -1,4 +1,4 @@
-// Everything that can be judged without running the program, in one command: `npm run check`.
+// Everything that can be checked without running the program, in one command: `npm run check`.
 import { spawnSync } from 'node:child_process'
 
 const bin = (name) => `node_modules/.bin/${name}`

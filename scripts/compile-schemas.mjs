@@ -63,7 +63,7 @@ import matches${name} from '${COMPILED}:${name}'
 export const ${name} = (data) =>
   matches${name}(data) ? { ok: true, value: data } : { ok: false, errors: matches${name}.errors ?? [] }`
 
-/** Keywords that only describe; they would make the code carry the documentation along. */
+/** Keywords that only describe; with them the code would contain the documentation. */
 const DESCRIPTIVE = new Set([
   '$comment',
   '$schema',

@@ -26,7 +26,7 @@ const DEADLINE_MS = 5 * 60_000
 
 /**
  * Upstream publishes to the registry only up to 0.19.0; later ones come from redistributions, so each is
- * pinned to the bytes that were looked at.
+ * pinned to the bytes that were examined.
  *   program        what the package calls `hermes`
  *   installs       false: `plugins install` and `enable` first download a Python of their own from
  *                  elsewhere, so the plugin has to be laid into the folder, as the host's own tests do
@@ -91,9 +91,9 @@ await main().catch((thrown) => {
 })
 
 async function main() {
-  const wanted = HOSTS.filter(({ version }) => options.only?.includes(version) ?? true)
-  if (wanted.length === 0) throw new Error(`no such host; there are ${versions(HOSTS)}`)
-  const missing = wanted.filter((release) => !isMade(release))
+  const selected = HOSTS.filter(({ version }) => options.only?.includes(version) ?? true)
+  if (selected.length === 0) throw new Error(`no such host; there are ${versions(HOSTS)}`)
+  const missing = selected.filter((release) => !isMade(release))
   if (missing.length > 0) {
     if (options.list) throw new Error(`not made yet: ${versions(missing)}; leave out --list`)
     checkPython()
@@ -101,36 +101,36 @@ async function main() {
     const failed = results.filter(({ status }) => status === 'rejected')
     if (failed.length > 0) throw new Error(failed.map(({ reason }) => reason.message).join('\n'))
   }
-  console.log(JSON.stringify(wanted.map(describe)))
+  console.log(JSON.stringify(selected.map(describe)))
 }
 
 function versions(releases) {
   return releases.map(({ version }) => version).join(', ')
 }
 
-/** The folder of one host. Its marker is written last, so a host that was cut off is made anew. */
-function placesOf({ version }) {
+/** The folder of one host. Its marker is written last, so a host that was cut off is made again. */
+function pathsOf({ version }) {
   const folder = join(into, version)
   const bin = join(folder, 'venv', 'bin')
   return { folder, bin, path: join(folder, 'path'), marker: join(folder, 'made') }
 }
 
 function isMade(release) {
-  const { marker } = placesOf(release)
+  const { marker } = pathsOf(release)
   return existsSync(marker) && readFileSync(marker, 'utf8') === release.sha256
 }
 
 /** `path` is a folder with nothing but `hermes` in it, for PATH. */
 function describe(release) {
   const { version, installs, scanner, checksPlugins } = release
-  const { bin, path } = placesOf(release)
+  const { bin, path } = pathsOf(release)
   const python = join(bin, 'python')
   return { version, package: release.package, installs, scanner, checksPlugins, path, python }
 }
 
 async function make(release) {
-  const { folder, bin, path, marker } = placesOf(release)
-  const began = Date.now()
+  const { folder, bin, path, marker } = pathsOf(release)
+  const startedAt = Date.now()
   console.error(`hermes-hosts: ${release.version}: installing ${release.package} (${release.why})`)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(path, { recursive: true })
@@ -146,13 +146,13 @@ async function make(release) {
   }
   await pip('install', '--quiet', wheel)
   symlinkSync(join(bin, release.program), join(path, 'hermes'))
-  const told = await run(release, join(path, 'hermes'), ['--version'])
-  if (!told.includes(`v${release.version}`)) {
-    throw new Error(`${release.version}: hermes --version says: ${told.split('\n')[0]}`)
+  const printed = await run(release, join(path, 'hermes'), ['--version'])
+  if (!printed.includes(`v${release.version}`)) {
+    throw new Error(`${release.version}: hermes --version says: ${printed.split('\n')[0]}`)
   }
   rmSync(wheels, { recursive: true })
   writeFileSync(marker, release.sha256)
-  const seconds = Math.round((Date.now() - began) / 1000)
+  const seconds = Math.round((Date.now() - startedAt) / 1000)
   console.error(`hermes-hosts: ${release.version}: made in ${seconds} s`)
 }
 
@@ -188,11 +188,11 @@ function checkPython() {
   try {
     version = execFileSync(PYTHON, ['-c', ask], options).trim()
   } catch {
-    // Said below.
+    // The error below says so.
   }
   if (!/^3\.1[123]$/.test(version)) {
     throw new Error(
-      `${PYTHON} is ${version}; wanted: ${PYTHONS} (HERMES_HOSTS_PYTHON names another one)`,
+      `${PYTHON} is ${version}; expected: ${PYTHONS} (HERMES_HOSTS_PYTHON names another one)`,
     )
   }
 }

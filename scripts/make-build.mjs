@@ -18,7 +18,7 @@ const SOURCES = words(
 )
 const NO_SOURCE = /^\.|^__pycache__$|~$/
 /** What of it the program needs when it runs, besides the native package. */
-const KEPT = words('dist templates plugin-assets package.json')
+const SHIPPED = words('dist templates plugin-assets package.json')
 const NATIVE = ['koffi', '@koromix']
 const NATIVE_FILE = /\.(?:c?js|json|node)$|^LICENSE/
 
@@ -81,26 +81,26 @@ export function isBuilt(build) {
 export async function makeBuild(target, sources, progress) {
   const builds = dirname(target)
   fs.mkdirSync(builds, { recursive: true, mode: 0o700 })
-  removeDeadStages(builds)
+  removeDeadDrafts(builds)
   if (isBuilt(target)) return
-  const stage = stageBeside(target)
+  const draft = draftBeside(target)
   try {
-    fs.mkdirSync(stage, { mode: 0o700 })
-    const made = await buildIn(stage, basename(target), sources, progress)
+    fs.mkdirSync(draft, { mode: 0o700 })
+    const made = await buildIn(draft, basename(target), sources, progress)
     // Only what is broken gives way; what another setup made in the meantime is as good as ours.
-    if (fs.existsSync(target) && !isBuilt(target)) fs.renameSync(target, join(stage, 'broken'))
+    if (fs.existsSync(target) && !isBuilt(target)) fs.renameSync(target, join(draft, 'broken'))
     if (!isBuilt(target)) fs.renameSync(made, target)
     syncPath(builds)
   } catch (error) {
     if (!isBuilt(target)) throw error
   } finally {
-    removeTree(stage)
+    removeTree(draft)
   }
 }
 
 /** Fetches, builds and tries; returns the folder that becomes the build. */
-async function buildIn(stage, digest, sources, progress) {
-  const [from, to] = [join(stage, 'sources'), join(stage, 'build')]
+async function buildIn(draft, digest, sources, progress) {
+  const [from, to] = [join(draft, 'sources'), join(draft, 'build')]
   for (const { name, mode, bytes } of sources) {
     fs.mkdirSync(dirname(join(from, name)), { recursive: true })
     fs.writeFileSync(join(from, name), bytes, { mode })
@@ -110,11 +110,11 @@ async function buildIn(stage, digest, sources, progress) {
   await work({ what: 'building', argv: BUILD, cwd: from, progress })
 
   fs.mkdirSync(to)
-  for (const name of KEPT) fs.renameSync(join(from, name), join(to, name))
+  for (const name of SHIPPED) fs.renameSync(join(from, name), join(to, name))
   for (const name of NATIVE) {
-    const [fetched, kept] = [from, to].map((folder) => join(folder, 'node_modules', name))
+    const [fetched, shipped] = [from, to].map((folder) => join(folder, 'node_modules', name))
     const filter = (at) => fs.statSync(at).isDirectory() || NATIVE_FILE.test(basename(at))
-    fs.cpSync(fetched, kept, { recursive: true, dereference: true, filter })
+    fs.cpSync(fetched, shipped, { recursive: true, dereference: true, filter })
   }
   const attempt = [process.execPath, '-e', TRY, 'caduceus', '--version']
   await work({ what: 'trying the build', argv: attempt, cwd: to, progress })
@@ -144,18 +144,18 @@ function syncPath(at) {
   fs.closeSync(fd)
 }
 
-/** A name that tells whose it is. */
-function stageBeside(target) {
+/** A name that says which process works there. */
+function draftBeside(target) {
   const random = randomBytes(6).toString('hex')
   return join(dirname(target), `.${basename(target)}.${process.pid}.${random}`)
 }
 
-const STAGE_NAME = /^\.\w+\.(\d+)\.[0-9a-f]+$/
+const DRAFT_NAME = /^\.\w+\.(\d+)\.[0-9a-f]+$/
 
 /** Those of setups that were killed. A process id may be in use again; after a day that is no excuse. */
-function removeDeadStages(folder) {
+function removeDeadDrafts(folder) {
   for (const name of fs.readdirSync(folder)) {
-    const pid = STAGE_NAME.exec(name)?.[1]
+    const pid = DRAFT_NAME.exec(name)?.[1]
     if (pid === undefined) continue
     const changed = fs.lstatSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0
     if (!isAlive(Number(pid)) || Date.now() - changed > DAY_MS) removeTree(join(folder, name))
@@ -182,19 +182,19 @@ export function switchLauncher(launcher, { target, home, root }) {
   const text = launcherText({ target, home, root })
   const folder = dirname(launcher)
   fs.mkdirSync(folder, { recursive: true })
-  removeDeadStages(folder)
+  removeDeadDrafts(folder)
   if (fs.existsSync(launcher) && fs.readFileSync(launcher, 'utf8') === text) return
-  const stage = stageBeside(launcher)
-  fs.writeFileSync(stage, text)
-  fs.chmodSync(stage, 0o755)
-  syncPath(stage)
-  fs.renameSync(stage, launcher)
+  const draft = draftBeside(launcher)
+  fs.writeFileSync(draft, text)
+  fs.chmodSync(draft, 0o755)
+  syncPath(draft)
+  fs.renameSync(draft, launcher)
   syncPath(folder)
 }
 
 function launcherText({ target, home, root }) {
   const quote = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`
-  // A name that somebody chose outlives an upgrade of Node; the path of this very program may not.
+  // A name that the operator chose outlives an upgrade of Node; the path of this very program may not.
   const chosen = process.env.CADUCEUS_NODE ?? ''
   const node = isAbsolute(chosen) ? chosen : process.execPath
   return `#!/bin/sh
@@ -268,7 +268,7 @@ function runTool([program, ...argv], cwd) {
 function killGroup(pid) {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL')
-  } catch {} // nothing of it is left
+  } catch {} // nothing of it remains
 }
 
 /** No credential of the environment or of an address, and nothing shaped like one. */

@@ -32,7 +32,7 @@ export type Validation = Readonly<{
   valid: boolean
   /** null when no configuration was found. */
   path: string | null
-  /** What keeps it from loading besides the problems, such as a file that is not there. */
+  /** Why it does not load when there are no problems to list, such as a file that is not there. */
   error: string | null
   problems: readonly Problem[]
   warnings: readonly Problem[]
@@ -56,13 +56,13 @@ export function validateConfig(): Validation {
 
 export function renderValidation(validation: Validation): string {
   const { valid, path, error, problems, warnings } = validation
-  const verdict = valid ? 'The configuration is valid.' : 'The configuration would not load.'
+  const conclusion = valid ? 'The configuration is valid.' : 'The configuration would not load.'
   return [
     ...(path === null ? [] : [path]),
     ...(error === null ? [] : [`  ${error}`]),
     ...problems.map((problem) => `  problem: ${describeProblem(problem)}`),
     ...warnings.map((warning) => `  warning: ${describeProblem(warning)}`),
-    verdict,
+    conclusion,
   ].join('\n')
 }
 

@@ -59,7 +59,7 @@ export function runSettingsOf(config: Config): RunSettings {
   }
 }
 
-/** With slack: a clock that is set back a little must not make a living owner look overdue. */
+/** With slack, because an owner that is alive must not seem overdue when the clock is set back a little. */
 function longestStepMsOf(config: Config): number {
   const stepMs = stepMsOf(config)
   return Math.max(3 * stepMs, config.workerTimeoutSeconds * 1000 + stepMs) + STEP_SLACK_MS

@@ -20,7 +20,7 @@ type CheckedDocument = Readonly<{
 
 type Finding = Readonly<{ severity: 'error' | 'warning'; problem: Problem }>
 
-/** Checks keys and types. The document itself is left as it is. */
+/** Checks keys and types. The document itself is not changed. */
 export function checkDocument(document: unknown): CheckedDocument {
   if (!isMapping(document)) return notAMapping(document)
   const first = validateConfigFile(structuredClone(document))

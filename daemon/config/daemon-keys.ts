@@ -12,9 +12,9 @@ import {
   SWITCH,
 } from './key-kinds.ts'
 
-// The keys of the daemon itself: what is watched, how it is reached, what is published, what is kept.
+// The keys of the daemon itself: what is watched, how it is reached, what is published, what is retained.
 
-/** What is watched, how often, and how much is begun at once. */
+/** What is watched, how often, and how many runs are started at once. */
 export const REPOSITORY_KEYS = {
   watched_repos: {
     ...NAMES,
@@ -168,7 +168,7 @@ export const PUBLISH_KEYS = {
   },
 } as const satisfies Readonly<Record<string, JSONSchema>>
 
-/** Where things are kept, and for how long. */
+/** Where files are, and how long they are retained. */
 export const STATE_KEYS = {
   state_dir: {
     ...PATH,
@@ -227,7 +227,7 @@ export const STATE_KEYS = {
   },
 } as const satisfies Readonly<Record<string, JSONSchema>>
 
-/** When what keeps failing is left alone for a while: one repository, or GitHub (core/circuits.ts). */
+/** When one repository, or GitHub as a whole, gets no new work after failures (core/circuits.ts). */
 export const CIRCUIT_KEYS = {
   circuit_failure_threshold: {
     ...COUNT,

@@ -34,7 +34,7 @@ export type ConfigInspection =
     }>
 
 /**
- * The configuration in force. No token is looked for: see `resolveToken`.
+ * The configuration in force. It does not ask for a token: see `resolveToken`.
  * Faults: config/not-found, config/unreadable, config/no-section, config/environment, and one
  * config/invalid that carries all problems.
  */
@@ -89,7 +89,7 @@ function invalid(
   return { kind: 'invalid', fault: fault('config/invalid', details), source, problems, warnings }
 }
 
-/** What is left when a value already reported, or a part or the whole of one, is not reported again. */
+/** The problems about values of which neither the whole nor a part has been reported already. */
 function withoutKnown(known: readonly Problem[], more: readonly Problem[]): readonly Problem[] {
   return more.filter(({ path }) => !known.some((one) => isWithin(path, one.path)))
 }

@@ -24,7 +24,7 @@ const SECRET_KEYS: readonly string[] = Object.entries(CONFIG_SCHEMA.properties)
   .filter(([, schema]) => 'writeOnly' in schema)
   .map(([key]) => key)
 
-/** One line: what is wrong, what is wanted, what to do. */
+/** One line: what was found, what is expected, what to do. */
 export function describeProblem(problem: Problem): string {
   return `${problem.path}: found ${problem.found}; wanted: ${problem.wanted}. ${problem.fix}`
 }

@@ -7,7 +7,7 @@ import type { FileStatus } from '../sys/files.ts'
 export type ConfigFiles = Readonly<{
   readFileBounded(path: string, maxBytes: number): Uint8Array | null
   fileStatus(path: string): FileStatus | null
-  /** Links resolved; null when nothing is there. People link their configuration into place. */
+  /** Links resolved, because people link to their configuration; null when nothing is there. */
   realPath(path: string): string | null
 }>
 

@@ -21,7 +21,7 @@ type TokenSource = 'github_token' | 'CADUCEUS_GITHUB_TOKEN' | 'GITHUB_TOKEN' | '
 
 export type ResolvedToken = Readonly<{ token: string; source: TokenSource }>
 
-/** All that `gh` gets: where it keeps its login, and how to reach the keyring that may hold it. */
+/** All that `gh` gets: where its login is stored, and how to reach the keyring that may hold it. */
 const GH_VARIABLES = [
   'PATH',
   'HOME',

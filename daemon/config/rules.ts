@@ -117,7 +117,7 @@ function stateDirIsFolder({ stateDir }: Config, context: RuleContext): readonly 
   const seen = context.stateDir
   if (seen === null || seen.kind === 'directory') return []
   const wanted = 'a folder, or a path where nothing is yet'
-  return [lies('state_dir', stateDir, seen, wanted, 'Use another path.')]
+  return [occupied('state_dir', stateDir, seen, wanted, 'Use another path.')]
 }
 
 function repoStorageRootIsPrivate(config: Config, context: RuleContext): readonly Problem[] {
@@ -126,7 +126,7 @@ function repoStorageRootIsPrivate(config: Config, context: RuleContext): readonl
   if (seen === null) return []
   if (seen.kind !== 'directory') {
     const wanted = 'a folder, or a path where nothing is yet'
-    return [lies('repo_storage_root', path, seen, wanted, 'Use another path.')]
+    return [occupied('repo_storage_root', path, seen, wanted, 'Use another path.')]
   }
   if (seen.mode === 0o700) return []
   const mode = seen.mode.toString(8).padStart(4, '0')
@@ -217,7 +217,7 @@ function each(
   })
 }
 
-function lies(
+function occupied(
   key: ConfigKey,
   path: string,
   seen: NonNullable<RuleFacts>,

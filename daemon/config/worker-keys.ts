@@ -167,7 +167,7 @@ export const SANDBOX_SCHEMA = {
     reconcile_timeout_seconds: {
       ...SECONDS,
       default: 60,
-      description: 'How long looking for containers left over may take.',
+      description: 'How long the search for orphaned containers may take.',
     },
     reserved_host_disk_mb: {
       ...MEGABYTES,

@@ -35,8 +35,8 @@ export function findArchivedBytes(path: string, maxBytes: number): string | null
  * @param now milliseconds since the epoch
  */
 export function archiveCorruptBytes(path: string, maxBytes: number, now: number): string {
-  const kept = findArchivedBytes(path, maxBytes)
-  if (kept !== null) return kept
+  const archived = findArchivedBytes(path, maxBytes)
+  if (archived !== null) return archived
   let at = now
   while (fileStatus(copyName(path, at)) !== null) at += 1
   const copy = copyName(path, at)

@@ -35,7 +35,7 @@ export function openGarbage(stateDir: string): Garbage {
     remove: async ({ kind, path, runId }) => {
       if (kind === 'temporary') return removeFile(path)
       if (kind === 'folder') return removeEmptyFolder(path)
-      // The folder goes last: what it says keeps the run known until the rest is gone.
+      // The folder goes last: while it is there, the run is known and the rest is found again.
       if (kind === 'run' && runId !== null) looseFiles(layout, runId).forEach(removeFile)
       return removePath(path)
     },

@@ -50,7 +50,7 @@ export type StateLayout = Readonly<{
   daemonLock: string
   /** Default of `log_path`. */
   log: string
-  /** Trees of failed attempts, kept aside; made when the first one is. */
+  /** Archived trees of failed attempts; made when the first one is archived. */
   attic: string
   /** The directories that exist as soon as the state directory is prepared. */
   directories: Readonly<{
@@ -65,7 +65,7 @@ export type StateLayout = Readonly<{
   run(runId: string): RunPaths
   /** Checkout of a run. Faults: internal/unexpected for names GitHub could not have. */
   worktree(repository: RepositoryName, runId: string): string
-  /** That checkout, kept aside. Faults as `worktree`. */
+  /** That checkout, archived. Faults as `worktree`. */
   archived(repository: RepositoryName, runId: string): string
   /** Bare store of a repository, when `repo_storage_root` is the default. Faults as `worktree`. */
   store(repository: RepositoryName): string

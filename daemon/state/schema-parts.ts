@@ -86,7 +86,7 @@ export const RECORDED_ERROR = closedObject({ code: TEXT, message: TEXT, at: TIME
 /** The version this program writes; the original's files have version 1 and no format name. */
 export const STATE_VERSION = 2
 
-/** What every stored file begins with: `format` and `version`. */
+/** What every stored file starts with: `format` and `version`. */
 export type StoredFields = Readonly<{ format: string; version: number }>
 
 /** The two fields, for one format. */
