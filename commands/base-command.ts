@@ -1,6 +1,6 @@
 import { Command } from '@oclif/core/command'
 import { asFault, describeFault } from '../daemon/core/fault.ts'
-import { FAULTS } from '../daemon/core/fault-catalogue.ts'
+import { policyOf } from '../daemon/core/fault-catalogue.ts'
 
 /** What every command shares: how a fault is told, and which exit code it has (design §11). */
 export abstract class BaseCommand extends Command {
@@ -12,7 +12,7 @@ export abstract class BaseCommand extends Command {
   protected override async catch(error: Error & { exitCode?: number }): Promise<unknown> {
     if ('oclif' in error || 'parse' in error) throw error // oclif's own: a usage error, or an exit
     const met = asFault(error)
-    process.exitCode = FAULTS[met.code].class === 'usage' ? 2 : 1
+    process.exitCode = policyOf(met.code).exitCode
     if (this.jsonEnabled()) {
       this.logJson({ error: { code: met.code, message: met.message, next: met.next } })
     } else {

@@ -17,8 +17,8 @@ export function makeLifecyclePage(): string {
     rows(['Stage', 'Meaning'], describe(RUN_STAGES)),
     '## What is published',
     rows(
-      ['Plan', 'Stages, in order'],
-      Object.entries(PUBLISH_PLANS).map(([plan, stages]) => [`\`${plan}\``, stages.join(' → ')]),
+      ['Plan', 'Actions, in order'],
+      Object.entries(PUBLISH_PLANS).map(([plan, actions]) => [`\`${plan}\``, actions.join(' → ')]),
     ),
     '## Circuits',
     CIRCUITS,

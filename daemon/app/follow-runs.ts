@@ -1,4 +1,4 @@
-import { type Journal, PUBLISH_STAGES, type RunStage } from '../core/journal.ts'
+import { type Journal, PUBLISH_ACTIONS, type RunStage } from '../core/journal.ts'
 import type { Journals } from '../core/ports.ts'
 import { openJournals } from '../state/journals.ts'
 import { layoutOf } from '../state/layout.ts'
@@ -92,7 +92,7 @@ function waitOf({ intent }: Journal, until: string): string {
 
 /** The stage and the last publish action of a run, by their documented names. */
 function locationOf({ stage, markers }: Journal): string {
-  const done = PUBLISH_STAGES.filter((name) => markers[name] !== undefined).at(-1)
+  const done = PUBLISH_ACTIONS.filter((name) => markers[name] !== undefined).at(-1)
   const behind = stage === 'publishing' && done !== undefined ? `, after ${done}` : ''
   return `at stage ${stage}${behind}`
 }

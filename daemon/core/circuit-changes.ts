@@ -6,8 +6,7 @@ import {
   waitSeconds,
 } from './circuits.ts'
 import { isFaultOf } from './fault.ts'
-import { FAULTS, type FaultCode } from './fault-catalogue.ts'
-import type { FaultSpec } from './fault-classes.ts'
+import { type FaultCode, isFaultCode, policyOf } from './fault-catalogue.ts'
 import type { IssueKey } from './issue-key.ts'
 import type { Circuits, RecordedError } from './queue-state.ts'
 import { fromTimestamp, toTimestamp } from './timestamp.ts'
@@ -85,8 +84,7 @@ export function afterRunEnd(
 
 /** A run that ended with a fault of this class has not shown that its repository works. */
 function isInfrastructureFailure(error: RecordedError | undefined): boolean {
-  const faults: Readonly<Record<string, FaultSpec | undefined>> = FAULTS
-  return error !== undefined && faults[error.code]?.class === 'infrastructure'
+  return error !== undefined && isFaultCode(error.code) && policyOf(error.code).keepsCircuits
 }
 
 const FORGOTTEN_MS = 24 * 3_600_000

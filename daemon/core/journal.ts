@@ -3,24 +3,36 @@ import type { Ticket } from './labels.ts'
 import type { Timestamp } from './timestamp.ts'
 import type { PhaseEvent } from './transitions.ts'
 
+/** `isPaid`: the worker has succeeded, so the run is not given up for a fault that may pass. */
+type StagePolicy = Readonly<{ isPaid: boolean; meaning: string }>
+
 /**
  * How far a run has come. Each name is written only after what it says is durable, so whoever
  * takes the run over knows what need not be done again (P§2, P§3).
  */
 export const RUN_STAGES = {
-  starting: { meaning: 'claimed; no runner has taken over yet' },
-  owned: { meaning: 'a runner holds the claim' },
-  launching: { meaning: 'the tree is ready; started.json tells whether a worker was started' },
-  finished: { meaning: 'the worker succeeded and its result is archived; nothing may lose it now' },
-  publishing: { meaning: 'every outgoing text is frozen' },
-  ended: { meaning: 'the outcome is decided; only the queue and the clean-up are left' },
-  settled: { meaning: 'the queue knows; nothing is left to do' },
-} as const satisfies Record<string, { meaning: string }>
+  starting: { isPaid: false, meaning: 'claimed; no runner has taken over yet' },
+  owned: { isPaid: false, meaning: 'a runner holds the claim' },
+  launching: {
+    isPaid: false,
+    meaning: 'the tree is ready; started.json tells whether a worker was started',
+  },
+  finished: {
+    isPaid: true,
+    meaning: 'the worker succeeded and its result is archived; nothing may lose it now',
+  },
+  publishing: { isPaid: true, meaning: 'every outgoing text is pinned' },
+  ended: {
+    isPaid: true,
+    meaning: 'the outcome is decided; only the queue and the clean-up remain',
+  },
+  settled: { isPaid: true, meaning: 'the queue knows; nothing remains to be done' },
+} as const satisfies Record<string, StagePolicy>
 
 export type RunStage = keyof typeof RUN_STAGES
 
 /** The publish stages, in order (design §9). */
-export const PUBLISH_STAGES = [
+export const PUBLISH_ACTIONS = [
   'committed',
   'pushed',
   'pr_created',
@@ -29,7 +41,7 @@ export const PUBLISH_STAGES = [
   'closed',
 ] as const satisfies readonly string[]
 
-export type PublishStage = (typeof PUBLISH_STAGES)[number]
+export type PublishAction = (typeof PUBLISH_ACTIONS)[number]
 
 /**
  * What is published, and by which stages. A success without changes is told on the issue and nothing
@@ -40,7 +52,7 @@ export const PUBLISH_PLANS = {
   findings: ['commented', 'label_removed', 'closed'],
   'no-changes': ['commented'],
   notice: ['commented'],
-} as const satisfies Record<string, readonly PublishStage[]>
+} as const satisfies Record<string, readonly PublishAction[]>
 
 export type PublishPlan = keyof typeof PUBLISH_PLANS
 
@@ -57,7 +69,7 @@ export type RecordedProcess = Readonly<{
  * nothing happened; left open it forbids a second try until the settle time has passed.
  */
 export type Intent = Readonly<{
-  stage: PublishStage
+  stage: PublishAction
   attempt: number
   /** GitHub's clock when it was about to be sent. */
   serverTime: Timestamp
@@ -133,7 +145,7 @@ export type Journal = Readonly<{
   ownedUntil: Timestamp | null
   publication: Publication | null
   /** What each finished publish stage left: object id, number or comment id. */
-  markers: Readonly<Partial<Record<PublishStage, string>>>
+  markers: Readonly<Partial<Record<PublishAction, string>>>
   intent: Intent | null
   /** Nothing is to be done before this. */
   notBefore: Timestamp | null

@@ -1,4 +1,4 @@
-import { PUBLISH_STAGES } from '../core/journal.ts'
+import { PUBLISH_ACTIONS } from '../core/journal.ts'
 import { randomOf, sample } from './seeded-random.ts'
 
 // The kills of `demo --crash`: which process, at which point of the run, and how long after that point. All of it
@@ -29,7 +29,7 @@ export const POINTS = [
   'launching',
   'finished',
   'publishing',
-  ...PUBLISH_STAGES,
+  ...PUBLISH_ACTIONS,
   'ended',
 ] as const
 
@@ -58,7 +58,7 @@ const WORKER_KILLS: Choice<readonly Victim[]> = [
 ]
 
 const RUNNER_KILLS: Choice<Victim> = ['runner', 'runner', 'runner and children']
-const PUBLISH_POINTS: readonly Point[] = ['publishing', ...PUBLISH_STAGES.slice(0, -1)]
+const PUBLISH_POINTS: readonly Point[] = ['publishing', ...PUBLISH_ACTIONS.slice(0, -1)]
 const PUBLISH_KILLS = 3
 
 type Choice<T> = readonly [T, ...T[]]

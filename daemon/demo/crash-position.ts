@@ -1,8 +1,8 @@
 import {
   type Journal,
+  PUBLISH_ACTIONS,
   PUBLISH_PLANS,
-  PUBLISH_STAGES,
-  type PublishStage,
+  type PublishAction,
   type RunStage,
 } from '../core/journal.ts'
 import { type PlannedKill, POINTS, type Point, type ProcessName, VICTIMS } from './crash-plan.ts'
@@ -26,7 +26,7 @@ const PUBLISHING = {
   commented: 'wrote the comment',
   label_removed: 'removed the label',
   closed: 'closed the issue',
-} as const satisfies Record<PublishStage, string>
+} as const satisfies Record<PublishAction, string>
 
 /** Whether a run has reached the point of a kill and is not over. */
 export function isInReach(journal: Journal | null, { after }: PlannedKill): boolean {
@@ -54,7 +54,7 @@ export function locationOf(journal: Journal | null): string {
 
 function pointOf(journal: Journal | null): Point | null {
   if (journal === null || journal.stage === 'settled') return null
-  const done = PUBLISH_STAGES.filter((action) => journal.markers[action] !== undefined).at(-1)
+  const done = PUBLISH_ACTIONS.filter((action) => journal.markers[action] !== undefined).at(-1)
   return journal.stage === 'publishing' && done !== undefined ? done : journal.stage
 }
 

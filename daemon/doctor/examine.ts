@@ -1,7 +1,7 @@
 import type { Build } from '../app/build.ts'
 import { paint } from '../app/paint.ts'
 import { asFault } from '../core/fault.ts'
-import { FAULTS } from '../core/fault-catalogue.ts'
+import { policyOf } from '../core/fault-catalogue.ts'
 import { readHostEnvironment } from '../host/host-environment.ts'
 import { settlesWithin } from '../sys/bounded-waits.ts'
 import { systemClock } from '../sys/clock.ts'
@@ -195,7 +195,7 @@ async function start(
 function findingOfFault(thrown: unknown): Finding {
   const { code, message, next } = asFault(thrown)
   const step = next === '' ? 'Try again.' : next
-  return FAULTS[code].class === 'rate-limited' ? warn(message, step) : fail(message, step)
+  return policyOf(code).finding === 'warn' ? warn(message, step) : fail(message, step)
 }
 
 const STYLES = {

@@ -12,29 +12,28 @@ import { isLocked } from '../sys/kernel-lock.ts'
 import { syncFilesystemOf } from '../sys/sync-filesystem.ts'
 import { readResult } from '../worker/read-result.ts'
 import { checkEligible, findIssue } from './check-eligible.ts'
+import { eventOfFault } from './outcome-of-fault.ts'
 import { type RunPorts, secretsOf } from './run-ports.ts'
-
-/** The runner was asked to leave; the worker goes on and the next tick adopts the run. */
-export type Left = Readonly<{ kind: 'left' }>
+import { end, LEFT, next, type StageResult } from './stage-result.ts'
 
 /**
  * Waits for the worker's end and judges it (design §6): exit 0 and a valid result, or an unknown exit
  * with a valid result and no process left. The result is archived before anything else happens to it.
- * Faults: worker/*, sys/unkillable, sys/io, issue/withdrawn.
+ * A worker that was cancelled ends the run. Faults: worker/*, sys/unkillable, sys/io.
  */
-export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Journal | Left> {
+export async function concludeRun(ports: RunPorts, journal: Journal): Promise<StageResult> {
   const run: SupervisedRun = {
     runId: journal.runId,
     directory: ports.layout.run(journal.runId).directory,
     treePath: journal.treePath,
   }
   for (;;) {
-    const end = await ports.executor.watch(run, {
+    const ending = await ports.executor.watch(run, {
       onHeartbeat: () => writeHeartbeat(ports, journal),
       signal: ports.signal,
     })
-    const endClass = classifyEnd(end, endFacts(ports, journal))
-    if (endClass.kind === 'unwatched') return { kind: 'left' }
+    const endClass = classifyEnd(ending, endFacts(ports, journal))
+    if (endClass.kind === 'unwatched') return LEFT
     removeFile(ports.layout.run(journal.runId).heartbeat)
     if (endClass.kind === 'overdue') {
       if (await ports.executor.killSupervisor(run)) continue
@@ -43,9 +42,12 @@ export async function concludeRun(ports: RunPorts, journal: Journal): Promise<Jo
     const once = endClass.kind === 'unreaped' ? endClass.onceReaped : endClass
     const mayBeLeft =
       endClass.kind === 'unreaped' || isLocked(ports.layout.run(journal.runId).treeLock)
-    const known = mayBeLeft ? await reapFirst(ports, run, end, once) : once
-    if (known.kind === 'cancelled') throw await whyCancelled(ports, journal)
-    return archive(ports, journal, known)
+    const known = mayBeLeft ? await reapFirst(ports, run, ending, once) : once
+    if (known.kind === 'cancelled') {
+      const run = { runId: journal.runId, now: ports.clock.now(), jitter: 0 }
+      return end(journal, eventOfFault(await whyCancelled(ports, journal), run))
+    }
+    return next(archive(ports, journal, known))
   }
 }
 

@@ -1,24 +1,9 @@
 import { asFault, type Fault, isFault, isFaultOf } from '../core/fault.ts'
-import { FAULTS } from '../core/fault-catalogue.ts'
-import type { FaultClass } from '../core/fault-classes.ts'
+import { policyOf } from '../core/fault-catalogue.ts'
 import { LIMITS } from '../core/limits.ts'
 import type { RecordedError } from '../core/queue-state.ts'
 import { toTimestamp } from '../core/timestamp.ts'
-import type { EventName, PhaseEvent } from '../core/transitions.ts'
-
-/** What a fault of each class does to the issue (design §6). */
-const EVENT_OF_CLASS = {
-  worker: 'worker-failed',
-  infrastructure: 'infrastructure-failed',
-  'rate-limited': 'rate-limited',
-  interrupted: 'interrupted',
-  cancelled: 'withdrawn',
-  terminal: 'blocked',
-  config: 'infrastructure-failed',
-  state: 'infrastructure-failed',
-  usage: 'infrastructure-failed',
-  internal: 'infrastructure-failed',
-} as const satisfies Record<FaultClass, EventName>
+import type { PhaseEvent } from '../core/transitions.ts'
 
 /** A fault as it is remembered in the queue and in the metadata. */
 export function recordError(thrown: unknown, now: number): RecordedError {
@@ -44,7 +29,7 @@ export function eventOfFault(
   const known = asFault(thrown)
   const until = waitOf(known, run.now)
   return {
-    on: EVENT_OF_CLASS[FAULTS[known.code].class],
+    on: policyOf(known.code).event,
     at: toTimestamp(run.now),
     runId: run.runId,
     error: recordError(known, run.now),

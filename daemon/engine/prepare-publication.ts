@@ -11,6 +11,7 @@ import { writeFileAtomic } from '../sys/files.ts'
 import { readResult } from '../worker/read-result.ts'
 import type { WorkerResult } from '../worker/validate-result.ts'
 import { type RunPorts, secretsOf } from './run-ports.ts'
+import { next, type StageResult } from './stage-result.ts'
 
 /** How much of a difference a dry-run report shows. */
 const DIFFERENCE_BYTES = 256 * 1024
@@ -20,16 +21,16 @@ const DIFFERENCE_BYTES = 256 * 1024
  * before the first effect (design §9). A dry run writes its report instead and ends.
  * Faults: worker/tree-unusable, publish/policy, publish/forbidden-word, publish/too-long, git/*, github/*.
  */
-export async function preparePublication(ports: RunPorts, journal: Journal): Promise<Journal> {
+export async function preparePublication(ports: RunPorts, journal: Journal): Promise<StageResult> {
   const result = archivedResult(ports, journal)
   const tree = treeOf(journal)
   const captured = await ports.git.captureTree(tree, Object.values(CONTROL_FILES))
-  if (journal.dryRun) return previewRun(ports, journal, result, tree, captured)
+  if (journal.dryRun) return next(await previewRun(ports, journal, result, tree, captured))
 
   const publication = await renderFor(ports, journal, result, captured)
   const publishing: Journal = { ...journal, stage: 'publishing', publication }
   ports.journals.write(publishing)
-  return publishing
+  return next(publishing)
 }
 
 async function renderFor(

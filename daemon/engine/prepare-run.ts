@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { CONTROL_FILES } from '../core/control-files.ts'
-import { fault } from '../core/fault.ts'
+import { type Fault, fault } from '../core/fault.ts'
 import { formatRepository, repositoryOf } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { isSameLabel } from '../core/labels.ts'
@@ -10,15 +10,18 @@ import { buildContext } from '../worker/build-context.ts'
 import { buildWorkerEnvironment } from '../worker/build-environment.ts'
 import { renderPrompt } from '../worker/render-prompt.ts'
 import { checkEligible, checkExistingPull, findIssue } from './check-eligible.ts'
+import { eventOfFault } from './outcome-of-fault.ts'
 import { resolveWorkerCommand } from './resolve-worker-command.ts'
 import type { RunPorts } from './run-ports.ts'
+import { end, next, type StageResult } from './stage-result.ts'
 
 /**
  * Makes everything a worker needs and starts it: the issue as GitHub has it now, a tree at the default
  * branch's tip, prompt and context in the tree, the environment. Repeatable until the worker starts.
- * Faults: issue/withdrawn, clone/*, git/*, github/*, worker/command-*, worker/prompt-too-large …
+ * An issue that does not ask for it any more ends the run.
+ * Faults: clone/*, git/*, github/*, worker/command-*, worker/prompt-too-large …
  */
-export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Journal> {
+export async function prepareRun(ports: RunPorts, journal: Journal): Promise<StageResult> {
   const { github, git, layout, settings, clock } = ports
   const { key, runId, ticket } = journal
   const repository = repositoryOf(key)
@@ -28,7 +31,7 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
   const [facts, found] = await Promise.all([github.repository(repository), findIssue(github, key)])
   if (facts === null) throw fault('github/not-found', { what: formatRepository(repository) })
   const wanted = checkEligible(key, ticket, settings.triggers, found)
-  if (wanted.kind === 'withdrawn') throw wanted.fault
+  if (wanted.kind === 'withdrawn') return ended(ports, journal, wanted.fault)
   const { issue, label } = wanted
   const [comments, timeline, viewer] = await Promise.all([
     github.comments(key),
@@ -37,7 +40,7 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
   ])
   const existing =
     settings.existingPull === 'skip' ? checkExistingPull(key, timeline.value, viewer.login) : null
-  if (existing !== null) throw existing
+  if (existing !== null) return ended(ports, journal, existing)
 
   await removeEarlierTree(ports, journal)
   const clone = await git.inspectClone(repository)
@@ -109,7 +112,13 @@ export async function prepareRun(ports: RunPorts, journal: Journal): Promise<Jou
     completionGraceMs: settings.worker.completionGraceMs,
     stallMs: settings.worker.stallMs,
   })
-  return launching
+  return next(launching)
+}
+
+/** The issue does not ask for the run any more, or somebody works on it already. */
+function ended({ clock, random }: RunPorts, journal: Journal, reason: Fault): StageResult {
+  const run = { runId: journal.runId, now: clock.now(), jitter: random() }
+  return end(journal, eventOfFault(reason, run))
 }
 
 /**

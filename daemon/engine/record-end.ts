@@ -7,6 +7,7 @@ import { nextStepOf } from '../core/resume.ts'
 import { toTimestamp } from '../core/timestamp.ts'
 import { applyToQueue, type EventName, type PhaseEvent } from '../core/transitions.ts'
 import type { RunPorts } from './run-ports.ts'
+import { next, type StageResult } from './stage-result.ts'
 
 /**
  * Outcomes after which the tree has served its purpose. All others keep it: it is the work of a worker
@@ -27,7 +28,7 @@ type EndPorts = Pick<RunPorts, 'store' | 'clock' | 'log'> &
  * next tick finds the outcome in the journal and tells it again, which changes nothing.
  * Faults: state/*, sys/io of the journal.
  */
-export async function recordEnd(ports: RunPorts, journal: Journal): Promise<Journal> {
+export async function recordEnd(ports: RunPorts, journal: Journal): Promise<StageResult> {
   const { outcome } = journal
   if (outcome === null) throw fault('internal/unexpected', { reason: 'the journal has no outcome' })
   await applyEnd(ports, journal, outcome)
@@ -36,7 +37,7 @@ export async function recordEnd(ports: RunPorts, journal: Journal): Promise<Jour
   if (TREE_NO_LONGER_NEEDED.has(outcome.on) || isUnused) await removeTree(ports, journal)
   const settled: Journal = { ...journal, stage: 'settled' }
   ports.journals.write(settled)
-  return settled
+  return next(settled)
 }
 
 /** The entry as the end of its run leaves it; null = it was told before, or the entry has moved on. */

@@ -1,5 +1,5 @@
 import { asFault, describeFault, fault } from '../core/fault.ts'
-import { FAULTS } from '../core/fault-catalogue.ts'
+import { policyOf } from '../core/fault-catalogue.ts'
 import { formatIssue, issueId, repositoryId, repositoryOf } from '../core/issue-key.ts'
 import type { Journal } from '../core/journal.ts'
 import { LIMITS } from '../core/limits.ts'
@@ -99,7 +99,7 @@ async function reopenOwnClosing(ports: TickPorts, entry: QueueEntry): Promise<bo
     return !dryRun
   } catch (thrown) {
     const met = asFault(thrown)
-    if (FAULTS[met.code].class !== 'terminal') throw met
+    if (!policyOf(met.code).isRefusal) throw met
     const { code, message } = met
     ports.log.warn('issue not reopened', { issue: formatIssue(entry.key), code, message })
     return true

@@ -2,8 +2,8 @@ import {
   type CapturedRemote,
   type Intent,
   type Journal,
+  PUBLISH_ACTIONS,
   PUBLISH_PLANS,
-  PUBLISH_STAGES,
   type Publication,
   type RecordedProcess,
   RUN_STAGES,
@@ -58,7 +58,7 @@ const PUBLICATION: Schema<Publication> = closedObject({
 })
 
 const INTENT: Schema<Intent> = closedObject({
-  stage: oneOf(PUBLISH_STAGES),
+  stage: oneOf(PUBLISH_ACTIONS),
   attempt: COUNT,
   serverTime: TIME,
   deadlineAt: TIME,

@@ -12,7 +12,7 @@ import type {
   TimelineEvent,
 } from '../../daemon/core/ports.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import { type PublishPorts, runStages } from '../../daemon/publish/run-stages.ts'
+import { type PublishPorts, runActions } from '../../daemon/publish/run-actions.ts'
 import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
 import { sampleFault } from '../support/faults.ts'
 
@@ -235,7 +235,7 @@ function describeJournal({ markers, intent }: Journal): string {
 
 export type Tried =
   | Readonly<{ kind: 'published'; journal: Journal }>
-  | Readonly<{ kind: 'fault'; code: string; fault: Fault }>
+  | Readonly<{ kind: 'waits' | 'stopped' | 'fault'; code: string; fault: Fault }>
 
 /** Publishes as far as it goes, from what is stored or from `start`; other throws pass through. */
 export async function publish(
@@ -255,10 +255,13 @@ export async function publish(
     policy: { ...POLICY, ...options.policy },
     pushTimeoutMs: PUSH_MS,
     stepMs: STEP_MS,
-    withdrawn: options.withdrawn ?? (async () => null),
+    whyIneligible: options.withdrawn ?? (async () => null),
   }
   try {
-    return { kind: 'published', journal: await runStages(ports, settings, journal, publication) }
+    const published = await runActions(ports, settings, journal, publication)
+    if (published.kind === 'published') return published
+    const { kind, reason } = published
+    return { kind, code: reason.code, fault: reason }
   } catch (thrown) {
     if (!isFault(thrown)) throw thrown
     return { kind: 'fault', code: thrown.code, fault: thrown }

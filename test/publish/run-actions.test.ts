@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
 import { fault } from '../../daemon/core/fault.ts'
-import type { Journal, PublishPlan, PublishStage } from '../../daemon/core/journal.ts'
+import type { Journal, PublishAction, PublishPlan } from '../../daemon/core/journal.ts'
 import { LIMITS } from '../../daemon/core/limits.ts'
 import { toTimestamp } from '../../daemon/core/timestamp.ts'
-import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
+import type { PublishPorts } from '../../daemon/publish/run-actions.ts'
 import type { PublishPolicy } from '../../daemon/publish/validate-tree.ts'
 import { detailsOf } from '../support/faults.ts'
 import {
@@ -24,7 +24,7 @@ import {
 } from './publish-world.ts'
 
 const ALL: readonly WriteName[] = ['push', 'createPull', 'createComment', 'removeLabel', 'close']
-const WRITES: readonly Readonly<{ stage: PublishStage; write: WriteName; marker: string }>[] = [
+const WRITES: readonly Readonly<{ stage: PublishAction; write: WriteName; marker: string }>[] = [
   { stage: 'pushed', write: 'push', marker: COMMIT },
   { stage: 'pr_created', write: 'createPull', marker: '12' },
   { stage: 'commented', write: 'createComment', marker: '500' },
@@ -44,7 +44,7 @@ const OPEN_ISSUE = {
   movedTo: null,
 }
 const stored = (world: World): Journal | null => world.ports.journals.read(RUN)
-const deadlineOf = (stage: PublishStage): number => (stage === 'pushed' ? PUSH_MS : 30_000)
+const deadlineOf = (stage: PublishAction): number => (stage === 'pushed' ? PUSH_MS : 30_000)
 
 describe('a publication without trouble', () => {
   test('every write has a durable intent before it and its marker right after it', async () => {
@@ -302,7 +302,7 @@ describe('two looks before a second try', () => {
       const tried = await publish(world)
       expect(tried).toMatchObject({ code: 'publish/pending' })
       expect(sent()).toBe(1)
-      const until = tried.kind === 'fault' ? Date.parse(String(detailsOf(tried.fault)['until'])) : 0
+      const until = tried.kind === 'waits' ? Date.parse(String(detailsOf(tried.fault)['until'])) : 0
       world.advance(until - 3_600_000 - world.now() - 1)
       expect(await publish(world)).toMatchObject({ code: 'publish/pending' })
       world.advance(1)
@@ -353,7 +353,7 @@ describe('when it must not go on', () => {
     world.branches.set(JOURNAL.branch, 'f'.repeat(40))
     world.advance(PUSH_MS + SETTLE_MS)
     const tried = await publish(world)
-    expect(tried).toMatchObject({ kind: 'fault', code: 'git/foreign-branch' })
+    expect(tried).toMatchObject({ kind: 'stopped', code: 'git/foreign-branch' })
     expect(tried).toMatchObject({ fault: { details: { found: 'f'.repeat(40), expected: COMMIT } } })
     expect([world.done, world.branches.get(JOURNAL.branch)]).toEqual([[], 'f'.repeat(40)])
   })
@@ -383,7 +383,7 @@ describe('when it must not go on', () => {
     world.fail('push', 'refused')
     await publish(world)
     const tried = await publish(world, {}, { withdrawn: async () => reason })
-    expect(tried).toEqual({ kind: 'fault', code: 'issue/withdrawn', fault: reason })
+    expect(tried).toEqual({ kind: 'stopped', code: 'issue/withdrawn', fault: reason })
     expect([world.done, stored(world)?.intent]).toEqual([[], null])
   })
 

@@ -6,7 +6,7 @@ import type { Journal, PublishPlan } from '../../daemon/core/journal.ts'
 import type { PullRequest, TimelineEvent, TreeChange } from '../../daemon/core/ports.ts'
 import { fromTimestamp, toTimestamp } from '../../daemon/core/timestamp.ts'
 import { carriesMarker, renderMarker } from '../../daemon/publish/render-publication.ts'
-import type { PublishPorts } from '../../daemon/publish/run-stages.ts'
+import type { PublishPorts } from '../../daemon/publish/run-actions.ts'
 import { type PublishPolicy, validateTree } from '../../daemon/publish/validate-tree.ts'
 import { detailsOf } from '../support/faults.ts'
 import {
