@@ -14,7 +14,7 @@ import { makeTemporaryFolder } from '../sys/paths.ts'
 import { configuration, environmentOf } from './demo-settings.ts'
 import { DEMO, type DemoStory } from './demo-story.ts'
 import { endRuns } from './end-runs.ts'
-import { runGit } from './run-git.ts'
+import { gitOutput } from './git-output.ts'
 import { startGitHub } from './start-embedded-github.ts'
 
 /** What the demo plays in: the embedded GitHub, a clone, an issue and the program's environment. */
@@ -74,7 +74,7 @@ export async function setDemoScene(
     })
     const clone = join(root, 'projects', DEMO.repository)
     const programEnvironment = environmentOf(root, build, token, story, environment)
-    await runGit(['clone', '--quiet', gitPath, clone], root, programEnvironment)
+    await gitOutput(['clone', '--quiet', gitPath, clone], root, programEnvironment)
     writeFileAtomic(join(root, 'config.yaml'), configuration(root, build, url, story))
     return {
       root,

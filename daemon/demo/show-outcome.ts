@@ -5,7 +5,7 @@ import { listDirectory, readFileBounded } from '../sys/files.ts'
 import type { DemoParts } from './demo-parts.ts'
 import type { DemoReport } from './demo-report.ts'
 import { DEMO } from './demo-story.ts'
-import { runGit } from './run-git.ts'
+import { gitOutput } from './git-output.ts'
 import { showTests } from './show-tests.ts'
 
 const REPORT_BYTES = 1024 * 1024
@@ -27,10 +27,10 @@ export async function showOutcome(
     const { baseBranch, headBranch } = pull.pull
     const { origin, root, environment } = scene
     const range = `${baseBranch}...${headBranch}`
-    print(indent(await runGit(['--no-pager', 'diff', range], origin, environment)))
+    print(indent(await gitOutput(['--no-pager', 'diff', range], origin, environment)))
     const review = join(root, 'review')
     const clone = ['clone', '--quiet', '--branch', headBranch, origin, review]
-    await runGit(clone, root, environment)
+    await gitOutput(clone, root, environment)
     testPasses = await showTests(demo, review)
   }
   if (story.dryRun) showReport(demo)

@@ -3,7 +3,7 @@ import { runProcess } from '../sys/run-process.ts'
 import { DEMO_TIMEOUT_MS } from './demo-story.ts'
 
 /** Runs git and returns what it prints. Faults: demo/refused when it fails. */
-export async function runGit(
+export async function gitOutput(
   args: readonly string[],
   cwd: string,
   environment: Readonly<Record<string, string>>,
